@@ -1,0 +1,1 @@
+//! The validators: a session result in, findings out.

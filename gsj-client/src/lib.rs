@@ -1,0 +1,1 @@
+//! Submit tasks, wait for them, collect and re-validate what comes back.

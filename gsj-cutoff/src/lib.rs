@@ -1,0 +1,1 @@
+//! The wall: truncated git checkouts, audits, scoped tokens.

@@ -1,0 +1,1 @@
+//! The capturing model proxy: wire dialects, engines, the log of a session.

@@ -1,0 +1,1 @@
+//! Approved sets: the pins file, the hashing conventions, derivation.

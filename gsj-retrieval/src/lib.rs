@@ -1,0 +1,1 @@
+//! The MCP retrieval service over a corpus: nothing after the timestep.

@@ -1,0 +1,1 @@
+//! Running one command where it can reach nothing but two sockets.

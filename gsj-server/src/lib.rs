@@ -1,0 +1,1 @@
+//! Sessions from queue to result: state, artifacts, rollout API.

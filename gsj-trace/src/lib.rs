@@ -1,0 +1,1 @@
+//! What a trace is: lenient JSON in, canonical JSON out, one trajectory from many completions.
