@@ -1,1 +1,8 @@
-//! The wall: truncated git checkouts, audits, scoped tokens.
+#![cfg_attr(all(feature = "git", feature = "tokens"), doc = include_str!("../README.md"))]
+#![cfg_attr(
+    not(all(feature = "git", feature = "tokens")),
+    doc = "The wall: truncated git checkouts, audits, scoped tokens."
+)]
+
+#[cfg(feature = "tokens")]
+pub mod tokens;

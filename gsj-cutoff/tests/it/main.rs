@@ -1,0 +1,14 @@
+//! Tests over the crate's public surface.
+
+#[cfg(feature = "tokens")]
+mod tokens;
+
+/// Finds a file or folder of the shared vectors; says loudly when it is not there.
+fn shared(path: &str) -> Option<std::path::PathBuf> {
+    let found = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared").join(path);
+    if found.exists() {
+        return Some(found);
+    }
+    eprintln!("SKIPPED: {} is not there", found.display());
+    None
+}
