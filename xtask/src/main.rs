@@ -1,1 +1,48 @@
-fn main() {}
+//! The project's own chores. Free of dependencies unless a chore needs one, so that the first command is quick.
+#![expect(clippy::print_stderr, reason = "a command line tool talks to its user")]
+
+mod demo;
+mod docs;
+mod test;
+mod tools;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask <chore>
+
+  demo [OPTIONS]      install what is needed, run one real episode, show the trajectory
+  test [--all]        run the tests; --all with node, the real agent and a real model
+  fixtures            write fixtures/ anew from seeds
+  docs                write the generated pages of docs/";
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let chore = args.next();
+    let rest: Vec<String> = args.collect();
+    let done = match chore.as_deref() {
+        Some("demo") => demo::run(&rest),
+        Some("test") => test::run(&rest),
+        Some("docs") => docs::run(),
+        Some("fixtures") => fixtures(&rest),
+        Some("help" | "--help" | "-h") => {
+            eprintln!("{HELP}");
+            Ok(())
+        }
+        _ => {
+            eprintln!("{HELP}");
+            Err(ExitCode::from(2))
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(code) => code,
+    }
+}
+
+fn fixtures(rest: &[String]) -> Result<(), ExitCode> {
+    let mut again = tools::cargo();
+    again.args(["run", "--quiet", "--package", "xtask", "--features", "fixtures", "--bin", "xtask-fixtures", "--"]);
+    again.args(rest);
+    tools::run(again)
+}
