@@ -1,0 +1,150 @@
+use std::io;
+use std::path::PathBuf;
+
+/// Why an agent can't be read, installed, opened or rendered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// No agent of this name, or alias, is known.
+    #[error("no agent is called `{name}`; known are {known}")]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// The names there are, comma-separated.
+        known: String,
+    },
+    /// The manifest is not what [`super::AgentManifest`] describes.
+    #[error("agent manifest `{origin}`: {reason}")]
+    Manifest {
+        /// Path of the manifest.
+        origin: String,
+        /// What is wrong, with line and column where the parser knows them.
+        reason: String,
+    },
+    /// A file that the manifest names can't be read.
+    #[error("agent manifest `{origin}` names `{file}`, which can't be read from its folder")]
+    MissingFile {
+        /// Path of the manifest.
+        origin: String,
+        /// The file as named there.
+        file: String,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// Reading or writing below the state folder, or of an agents folder, failed.
+    #[error("{doing} `{path}`")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// Why it failed.
+        #[source]
+        source: io::Error,
+    },
+    /// A program of the machine is missing.
+    #[error("agent `{agent}` needs {program}, which is not on this machine: run `apt-get install -y {apt}`")]
+    MissingProgram {
+        /// The agent.
+        agent: String,
+        /// The paths looked at.
+        program: String,
+        /// The Debian package that has it.
+        apt: String,
+    },
+    /// `npm` can't be started.
+    #[error(
+        "install agent `{agent}`: `{npm}` can't be started: run `apt-get install -y npm`, or put a Node.js with npm on PATH"
+    )]
+    NoNpm {
+        /// The agent.
+        agent: String,
+        /// The program tried.
+        npm: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// `npm ci` ran and failed.
+    #[error("install agent `{agent}`: npm ci {status}; is the registry reachable (`npm ping`)? it said:\n{said}")]
+    Npm {
+        /// The agent.
+        agent: String,
+        /// How it ended.
+        status: String,
+        /// The end of its error output.
+        said: String,
+    },
+    /// What was installed is not what the manifest states.
+    #[error("install agent `{agent}`: {what} is {found}, the manifest states {stated}")]
+    Version {
+        /// The agent.
+        agent: String,
+        /// Which version.
+        what: String,
+        /// As measured.
+        found: String,
+        /// As stated.
+        stated: String,
+    },
+    /// The agent's runtime doesn't start.
+    #[error("agent `{agent}`: its runtime `{command}` doesn't run: {reason}")]
+    Runtime {
+        /// The agent.
+        agent: String,
+        /// The command tried.
+        command: String,
+        /// How it failed.
+        reason: String,
+    },
+    /// The agent is not in the state folder.
+    #[error("agent `{agent}` is not installed in `{dir}`: run `gsj agent install {agent}`")]
+    NotInstalled {
+        /// The agent.
+        agent: String,
+        /// Where it would be.
+        dir: PathBuf,
+    },
+    /// The installation is not what was installed.
+    #[error(
+        "agent `{agent}` in `{dir}` is not what was installed: {reason}; delete that folder and run `gsj agent install {agent}`"
+    )]
+    Damaged {
+        /// The agent.
+        agent: String,
+        /// The folder.
+        dir: PathBuf,
+        /// The first difference.
+        reason: String,
+    },
+    /// A task allows a tool that the agent doesn't have.
+    #[error(
+        "tools_allowlist: agent `{agent}` has no tool `{tool}`; it has {known}, and the retrieval tools `{prefix}..`"
+    )]
+    UnknownTool {
+        /// The agent.
+        agent: String,
+        /// The tool.
+        tool: String,
+        /// The agent's own tools.
+        known: String,
+        /// The prefix of the retrieval tools.
+        prefix: String,
+    },
+    /// A value of the session can't be given to the agent.
+    #[error("render agent `{agent}`: {reason}")]
+    Render {
+        /// The agent.
+        agent: String,
+        /// What doesn't fit.
+        reason: String,
+    },
+}
+
+impl AgentError {
+    pub(super) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { doing, path, source }
+    }
+}
