@@ -122,6 +122,8 @@ impl Config {
         self.receiver.quarantine_dir = Some(quarantine);
         self.harness.artifacts_dir =
             Some(self.harness.artifacts_dir.take().map_or_else(|| state.join("artifacts"), |p| base.join(p)));
+        self.harness.installed_in =
+            Some(self.harness.installed_in.take().map_or_else(|| state.clone(), |p| base.join(p)));
         self.server.state_dir = Some(state);
         for path in [&mut self.harness.agents_dir, &mut self.retrieval.tools_file, &mut self.retrieval.decisions_file] {
             *path = path.take().map(|p| base.join(p));

@@ -207,6 +207,9 @@ pub struct HarnessConfig {
     /// Folder with further agents, one folder each with an `agent.yaml`, beside the built-in ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents_dir: Option<PathBuf>,
+    /// State folder in which agents are installed. Absent: the server's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub installed_in: Option<PathBuf>,
     /// Tools that the model is offered, in this order.
     pub tools_allowlist: Vec<String>,
     /// Where transcripts, session logs and deliverables are kept. Absent: `artifacts` in the state folder.
@@ -244,6 +247,7 @@ impl Default for HarnessConfig {
         Self {
             agent: "pi".into(),
             agents_dir: None,
+            installed_in: None,
             tools_allowlist: tools.map(String::from).to_vec(),
             artifacts_dir: None,
             context_window: 32_768,
