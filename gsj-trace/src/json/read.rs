@@ -1,0 +1,358 @@
+//! The reader: `checks.md` section 1.
+
+use super::encoding::{self, push_point};
+use super::number::Run;
+use super::{Array, Object, Str, Value};
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// How many containers may stand inside each other.
+pub const MAX_DEPTH: usize = 1000;
+
+/// How many digits an integer may have: the reference's limit, far beyond any real number. Floats
+/// have none.
+pub const MAX_INTEGER_DIGITS: usize = 4300;
+
+/// Why bytes are not a readable document. Lines and columns count from 1, columns in bytes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The bytes are not text.
+    #[error("byte {at} is not UTF-8 text")]
+    NotText {
+        /// Offset of the first bad byte.
+        at: usize,
+    },
+    /// The text is not JSON.
+    #[error("expected {expected} at line {line} column {column} (byte {at})")]
+    Syntax {
+        /// What could have stood there.
+        expected: &'static str,
+        /// Offset in bytes.
+        at: usize,
+        /// Line of the offset.
+        line: usize,
+        /// Column of the offset.
+        column: usize,
+    },
+    /// An integer of more than [`MAX_INTEGER_DIGITS`] digits.
+    #[error("integer of more than {MAX_INTEGER_DIGITS} digits at byte {at}")]
+    IntegerTooLong {
+        /// Offset of the integer.
+        at: usize,
+    },
+    /// More than [`MAX_DEPTH`] containers inside each other.
+    #[error("nested deeper than {MAX_DEPTH} levels at byte {at}")]
+    TooDeep {
+        /// Offset of the bracket that is one too many.
+        at: usize,
+    },
+}
+
+impl ReadError {
+    /// The stable code of `checks.md` section 1.4: `invalid_json` or `too_deep`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotText { .. } | Self::Syntax { .. } | Self::IntegerTooLong { .. } => "invalid_json",
+            Self::TooDeep { .. } => "too_deep",
+        }
+    }
+}
+
+pub(super) fn parse(bytes: &[u8]) -> Result<Value<'_>, ReadError> {
+    if let Some(converted) = encoding::convert(bytes)? {
+        return Reader { text: None, bytes: &converted, at: 0 }.document().map(Value::into_owned);
+    }
+    let at = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+    let text = std::str::from_utf8(bytes).ok();
+    if text.is_none() {
+        encoding::check_generalized(bytes)?;
+    }
+    Reader { text, bytes, at }.document()
+}
+
+/// A place in the text.
+pub(super) struct Reader<'a> {
+    /// The bytes as text, unless raw surrogates stand among them.
+    text: Option<&'a str>,
+    /// Generalised UTF-8.
+    pub(super) bytes: &'a [u8],
+    pub(super) at: usize,
+}
+
+/// A container whose end has not been read.
+enum Open<'a> {
+    Array(Vec<Value<'a>>),
+    /// With the key whose value is being read.
+    Object(Object<'a>, Str<'a>),
+}
+
+/// What stands at the start of a value.
+enum Start<'a> {
+    Whole(Value<'a>),
+    Inside(Open<'a>),
+}
+
+impl<'a> Reader<'a> {
+    fn document(mut self) -> Result<Value<'a>, ReadError> {
+        let mut open: Vec<Open<'a>> = Vec::new();
+        'value: loop {
+            let mut value = match self.start(open.len())? {
+                Start::Whole(value) => value,
+                Start::Inside(container) => {
+                    open.push(container);
+                    continue 'value;
+                }
+            };
+            loop {
+                match open.pop() {
+                    None => {
+                        self.skip_space();
+                        return if self.at == self.bytes.len() {
+                            Ok(value)
+                        } else {
+                            Err(self.syntax("the end of the document"))
+                        };
+                    }
+                    Some(Open::Array(mut items)) => {
+                        items.push(value);
+                        if self.array_goes_on()? {
+                            open.push(Open::Array(items));
+                            continue 'value;
+                        }
+                        value = Value::Array(Array::from(items));
+                    }
+                    Some(Open::Object(mut object, key)) => {
+                        object.insert(key, value);
+                        if self.next_is(b',', b'}', "`,` or `}`")? {
+                            let key = self.key()?;
+                            open.push(Open::Object(object, key));
+                            continue 'value;
+                        }
+                        value = Value::Object(object);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads a scalar or an empty container whole, or enters a container as far as its first
+    /// element.
+    fn start(&mut self, depth: usize) -> Result<Start<'a>, ReadError> {
+        self.skip_space();
+        Ok(Start::Whole(match self.peek() {
+            Some(b'"') => Value::Str(self.string()?),
+            Some(b'-' | b'0'..=b'9') => self.number()?.into_value(),
+            Some(b'{') => {
+                self.enter(depth)?;
+                if self.peek() == Some(b'}') {
+                    self.at += 1;
+                    Value::Object(Object::new())
+                } else {
+                    let key = self.key()?;
+                    return Ok(Start::Inside(Open::Object(Object::new(), key)));
+                }
+            }
+            Some(b'[') => {
+                self.enter(depth)?;
+                match self.peek() {
+                    Some(b']') => {
+                        self.at += 1;
+                        Value::Array(Array::new())
+                    }
+                    Some(b'-' | b'0'..=b'9') => match self.number_run()? {
+                        Run::Closed(array) => Value::Array(array),
+                        Run::Mixed(items) => return Ok(Start::Inside(Open::Array(items))),
+                    },
+                    _ => return Ok(Start::Inside(Open::Array(Vec::new()))),
+                }
+            }
+            Some(b'n') => self.literal("null").map(|()| Value::Null)?,
+            Some(b't') => self.literal("true").map(|()| Value::Bool(true))?,
+            Some(b'f') => self.literal("false").map(|()| Value::Bool(false))?,
+            Some(b'N') => self.literal("NaN").map(|()| Value::Float(f64::NAN))?,
+            Some(b'I') => self.literal("Infinity").map(|()| Value::Float(f64::INFINITY))?,
+            _ => return Err(self.syntax("a value")),
+        }))
+    }
+
+    fn enter(&mut self, depth: usize) -> Result<(), ReadError> {
+        if depth >= MAX_DEPTH {
+            return Err(ReadError::TooDeep { at: self.at });
+        }
+        self.at += 1;
+        self.skip_space();
+        Ok(())
+    }
+
+    fn key(&mut self) -> Result<Str<'a>, ReadError> {
+        self.skip_space();
+        if self.peek() != Some(b'"') {
+            return Err(self.syntax("a key in double quotes"));
+        }
+        let key = self.string()?;
+        self.skip_space();
+        if self.peek() != Some(b':') {
+            return Err(self.syntax("`:`"));
+        }
+        self.at += 1;
+        Ok(key)
+    }
+
+    /// Reads a comma (true) or the end of the array (false), and blanks around it.
+    pub(super) fn array_goes_on(&mut self) -> Result<bool, ReadError> {
+        let more = self.next_is(b',', b']', "`,` or `]`")?;
+        if more {
+            self.skip_space();
+        }
+        Ok(more)
+    }
+
+    fn next_is(&mut self, yes: u8, no: u8, expected: &'static str) -> Result<bool, ReadError> {
+        self.skip_space();
+        let next = self.peek();
+        if next != Some(yes) && next != Some(no) {
+            return Err(self.syntax(expected));
+        }
+        self.at += 1;
+        Ok(next == Some(yes))
+    }
+
+    pub(super) fn literal(&mut self, word: &'static str) -> Result<(), ReadError> {
+        if !self.bytes[self.at..].starts_with(word.as_bytes()) {
+            return Err(self.syntax(word));
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    /// The ASCII text from an offset to where the reader stands.
+    pub(super) fn token(&self, start: usize) -> &'a str {
+        std::str::from_utf8(&self.bytes[start..self.at]).unwrap_or_default()
+    }
+
+    #[cold]
+    pub(super) fn syntax(&self, expected: &'static str) -> ReadError {
+        let before = &self.bytes[..self.at.min(self.bytes.len())];
+        let line_start = before.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+        ReadError::Syntax {
+            expected,
+            at: self.at,
+            line: before.iter().filter(|b| **b == b'\n').count() + 1,
+            column: self.at - line_start + 1,
+        }
+    }
+
+    /// Reads a string; the reader stands at its opening quote.
+    fn string(&mut self) -> Result<Str<'a>, ReadError> {
+        self.at += 1;
+        let start = self.at;
+        self.skip_plain();
+        if self.peek() == Some(b'"') {
+            let end = self.at;
+            self.at += 1;
+            return Ok(match self.text {
+                Some(text) => Str::from(&text[start..end]),
+                None => Str::from_generalized(self.bytes[start..end].to_vec()),
+            });
+        }
+        let mut bytes = self.bytes[start..self.at].to_vec();
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(Str::from_generalized(bytes));
+                }
+                Some(b'\\') => self.escape(&mut bytes)?,
+                Some(_) => return Err(self.syntax("no raw control character in a string")),
+                None => return Err(self.syntax("the end of the string")),
+            }
+            let run = self.at;
+            self.skip_plain();
+            bytes.extend_from_slice(&self.bytes[run..self.at]);
+        }
+    }
+
+    /// Moves to the next quote, backslash or control character, eight bytes at a time.
+    fn skip_plain(&mut self) {
+        const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
+        const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+        // Sets the high bit of some byte exactly when some byte is zero (Hacker's Delight 6-1).
+        let has_zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
+        let mut rest = &self.bytes[self.at..];
+        while let Some((chunk, tail)) = rest.split_first_chunk::<8>() {
+            let word = u64::from_ne_bytes(*chunk);
+            let quote = has_zero(word ^ (ONES * u64::from(b'"')));
+            let backslash = has_zero(word ^ (ONES * u64::from(b'\\')));
+            // Bytes below 0x20: subtracting borrows into the high bit, unless it was set already.
+            let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
+            if quote | backslash | control != 0 {
+                break;
+            }
+            rest = tail;
+        }
+        let plain = rest.iter().position(|b| *b < 0x20 || *b == b'"' || *b == b'\\').unwrap_or(rest.len());
+        self.at = self.bytes.len() - rest.len() + plain;
+    }
+
+    /// Reads one escape; the reader stands at the backslash.
+    fn escape(&mut self, bytes: &mut Vec<u8>) -> Result<(), ReadError> {
+        self.at += 1;
+        let plain = match self.peek() {
+            Some(b @ (b'"' | b'\\' | b'/')) => b,
+            Some(b'b') => 0x08,
+            Some(b'f') => 0x0c,
+            Some(b'n') => b'\n',
+            Some(b'r') => b'\r',
+            Some(b't') => b'\t',
+            Some(b'u') => {
+                self.at += 1;
+                let point = self.unicode_escape()?;
+                push_point(point, bytes);
+                return Ok(());
+            }
+            _ => return Err(self.syntax("an escape character")),
+        };
+        bytes.push(plain);
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Reads the four digits after `\u`, and the low half when they are a high surrogate.
+    fn unicode_escape(&mut self) -> Result<u32, ReadError> {
+        let first = self.four_hex()?;
+        if !(0xd800..0xdc00).contains(&first) || !self.bytes[self.at..].starts_with(b"\\u") {
+            return Ok(first);
+        }
+        let back = self.at;
+        self.at += 2;
+        let second = self.four_hex()?;
+        if (0xdc00..0xe000).contains(&second) {
+            return Ok(0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00));
+        }
+        self.at = back;
+        Ok(first)
+    }
+
+    fn four_hex(&mut self) -> Result<u32, ReadError> {
+        let mut point = 0;
+        for _ in 0..4 {
+            let Some(digit) = self.peek().and_then(|b| char::from(b).to_digit(16)) else {
+                return Err(self.syntax("four hexadecimal digits"));
+            };
+            point = point << 4 | digit;
+            self.at += 1;
+        }
+        Ok(point)
+    }
+}

@@ -1,0 +1,189 @@
+//! One writer for every form of JSON text.
+
+use std::fmt::Write as _;
+
+use super::float::push_float;
+use super::{Array, Object, StrRef, ValueRef};
+
+/// How to write.
+#[derive(Clone, Copy)]
+pub(crate) struct Style {
+    /// Members by code point order of their keys.
+    sorted: bool,
+    /// Refuse what has no standard form: NaN, infinities, lone surrogates.
+    exact: bool,
+    /// Line feeds and indentation.
+    indented: bool,
+}
+
+impl Style {
+    pub(crate) const CANONICAL: Self = Self { sorted: true, exact: true, indented: false };
+    pub(super) const SHOWN: Self = Self { sorted: true, exact: false, indented: false };
+    pub(super) const COMPACT: Self = Self { sorted: false, exact: false, indented: false };
+    pub(super) const PRETTY: Self = Self { sorted: false, exact: false, indented: true };
+}
+
+/// The value has no exact JSON text.
+#[derive(Debug)]
+pub(crate) struct Unwritable;
+
+/// A container that is partly written.
+enum Frame<'v> {
+    Array(&'v Array<'v>, usize),
+    Object { object: &'v Object<'v>, order: Vec<usize>, next: usize },
+}
+
+/// Appends a value.
+pub(crate) fn write(value: ValueRef<'_>, style: Style, out: &mut String) -> Result<(), Unwritable> {
+    let mut open: Vec<Frame<'_>> = Vec::new();
+    let mut next = Some(value);
+    loop {
+        if let Some(value) = next.take()
+            && let Some(frame) = style.begin(value, out)?
+        {
+            open.push(frame);
+        }
+        let depth = open.len();
+        let Some(frame) = open.last_mut() else { return Ok(()) };
+        next = match frame {
+            Frame::Array(array, at) => {
+                let item = array.get(*at);
+                style.separate(item.is_some(), *at == 0, depth, out);
+                *at += 1;
+                if item.is_none() {
+                    out.push(']');
+                }
+                item
+            }
+            Frame::Object { object, order, next } => {
+                let at = if style.sorted { order.get(*next).copied() } else { Some(*next) };
+                let member = at.and_then(|at| object.member(at));
+                style.separate(member.is_some(), *next == 0, depth, out);
+                *next += 1;
+                match member {
+                    Some((key, value)) => {
+                        style.string(key, out)?;
+                        out.push_str(if style.indented { ": " } else { ":" });
+                        Some(value)
+                    }
+                    None => {
+                        out.push('}');
+                        None
+                    }
+                }
+            }
+        };
+        if next.is_none() {
+            open.pop();
+        }
+    }
+}
+
+impl Style {
+    /// Writes a scalar, an empty container or an array of bare numbers whole; opens anything else.
+    fn begin<'v>(self, value: ValueRef<'v>, out: &mut String) -> Result<Option<Frame<'v>>, Unwritable> {
+        match value {
+            ValueRef::Null => out.push_str("null"),
+            ValueRef::Bool(b) => out.push_str(if b { "true" } else { "false" }),
+            ValueRef::Int(n) => {
+                let _ = write!(out, "{n}");
+            }
+            ValueRef::Float(x) => self.float(x, out)?,
+            ValueRef::Str(s) => self.string(s, out)?,
+            ValueRef::Array(array) if array.is_empty() => out.push_str("[]"),
+            ValueRef::Object(object) if object.is_empty() => out.push_str("{}"),
+            ValueRef::Array(array) if array.as_values().is_none() => self.numbers(array, out)?,
+            ValueRef::Array(array) => {
+                out.push('[');
+                return Ok(Some(Frame::Array(array, 0)));
+            }
+            ValueRef::Object(object) => {
+                out.push('{');
+                let mut order = Vec::new();
+                if self.sorted {
+                    order.extend(0..object.len());
+                    order.sort_by_key(|at| object.member(*at).map(|(key, _)| key.as_bytes()));
+                }
+                return Ok(Some(Frame::Object { object, order, next: 0 }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn separate(self, more: bool, first: bool, depth: usize, out: &mut String) {
+        if more && !first {
+            out.push(',');
+        }
+        if self.indented {
+            out.push('\n');
+            out.extend(std::iter::repeat_n("  ", if more { depth } else { depth - 1 }));
+        }
+    }
+
+    fn numbers(self, array: &Array<'_>, out: &mut String) -> Result<(), Unwritable> {
+        out.push('[');
+        for (at, item) in array.iter().enumerate() {
+            if at > 0 {
+                out.push_str(if self.indented { ", " } else { "," });
+            }
+            match item {
+                ValueRef::Float(x) => self.float(x, out)?,
+                other => {
+                    let _ = write!(out, "{}", other.as_i64().unwrap_or_default());
+                }
+            }
+        }
+        out.push(']');
+        Ok(())
+    }
+
+    fn float(self, x: f64, out: &mut String) -> Result<(), Unwritable> {
+        if self.exact && !x.is_finite() {
+            return Err(Unwritable);
+        }
+        push_float(x, ["NaN", "Infinity", "-Infinity"], out);
+        Ok(())
+    }
+
+    fn string(self, text: StrRef<'_>, out: &mut String) -> Result<(), Unwritable> {
+        out.push('"');
+        match text.as_str() {
+            Some(text) => escape(text, out),
+            None if self.exact => return Err(Unwritable),
+            None => {
+                for point in text.code_points() {
+                    match char::from_u32(point) {
+                        Some(c) => escape(c.encode_utf8(&mut [0; 4]), out),
+                        None => {
+                            let _ = write!(out, "\\u{point:04x}");
+                        }
+                    }
+                }
+            }
+        }
+        out.push('"');
+        Ok(())
+    }
+}
+
+/// Appends the inside of a string, escaping only what must be.
+fn escape(text: &str, out: &mut String) {
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|b| b < 0x20 || b == b'"' || b == b'\\') {
+        out.push_str(&rest[..at]);
+        match rest.as_bytes()[at] {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            0x08 => out.push_str("\\b"),
+            b'\t' => out.push_str("\\t"),
+            b'\n' => out.push_str("\\n"),
+            0x0c => out.push_str("\\f"),
+            b'\r' => out.push_str("\\r"),
+            other => {
+                let _ = write!(out, "\\u{other:04x}");
+            }
+        }
+        rest = &rest[at + 1..];
+    }
+    out.push_str(rest);
+}

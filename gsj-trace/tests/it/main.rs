@@ -1,0 +1,5 @@
+//! The reader, the writers and the hashes against the vectors.
+
+mod canonical;
+mod laws;
+mod vectors;
