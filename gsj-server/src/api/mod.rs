@@ -1,0 +1,39 @@
+//! The rollout API: thin handlers over the store and the pipeline.
+
+mod answer;
+mod status;
+mod submit;
+mod tasks;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::DefaultBodyLimit,
+    http::StatusCode,
+    routing::{get, post},
+};
+
+use crate::shared::Shared;
+
+/// Largest request body, in bytes; an instruction of several hundred kilobytes must pass.
+const BODY_LIMIT: usize = 16 << 20;
+
+/// What every handler gets.
+type State = axum::extract::State<Arc<Shared>>;
+
+/// The routes, as `docs` and the table in the specification name them.
+pub(crate) fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/health", get(status::health))
+        .route("/rollout/task/submit", post(submit::submit))
+        .route("/rollout/task/{id}", get(tasks::one).delete(tasks::cancel))
+        .route("/rollout/status", get(status::status))
+        .route("/tasks", get(tasks::list))
+        .route("/tasks/{id}/sessions", get(tasks::sessions))
+        .route("/events", get(status::events))
+        .fallback(async || answer::detail(StatusCode::NOT_FOUND, "Not Found"))
+        .method_not_allowed_fallback(async || answer::detail(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"))
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .with_state(shared)
+}
