@@ -1,1 +1,13 @@
-//! Approved sets: the pins file, the hashing conventions, derivation.
+#![doc = include_str!("../README.md")]
+
+mod approved;
+pub mod derive;
+mod error;
+mod key;
+mod pins;
+mod whole;
+
+pub use approved::Approved;
+pub use error::PinsError;
+pub use key::Key;
+pub use pins::Pins;
