@@ -4,5 +4,30 @@
     doc = "The wall: truncated git checkouts, audits, scoped tokens."
 )]
 
+#[cfg(feature = "audit")]
+mod audit;
+#[cfg(feature = "git")]
+mod checkout;
+#[cfg(feature = "audit")]
+mod closure;
+#[cfg(feature = "audit")]
+mod error;
+#[cfg(feature = "audit")]
+mod evidence;
+#[cfg(feature = "audit")]
+mod names;
+#[cfg(feature = "audit")]
+mod objects;
+#[cfg(feature = "audit")]
+mod source;
 #[cfg(feature = "tokens")]
 pub mod tokens;
+
+#[cfg(feature = "audit")]
+pub use audit::{Audit, Expectation, Leak, audit};
+#[cfg(feature = "git")]
+pub use checkout::{CheckoutRequest, checkout};
+#[cfg(feature = "audit")]
+pub use error::CutoffError;
+#[cfg(feature = "audit")]
+pub use evidence::{Evidence, ObjectSet, PageCensus, without_credentials};

@@ -1,5 +1,12 @@
 //! Tests over the crate's public surface.
+#![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
+#[cfg(feature = "git")]
+mod audit;
+#[cfg(feature = "git")]
+mod checkout;
+#[cfg(feature = "git")]
+mod git;
 #[cfg(feature = "tokens")]
 mod tokens;
 

@@ -1,0 +1,109 @@
+//! What can go wrong while cutting or auditing.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a checkout could not be made, or a folder not be audited.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CutoffError {
+    /// The source cannot be opened as a git repository.
+    #[error("open repository `{}`: {reason}", path.display())]
+    Source {
+        /// The repository.
+        path: PathBuf,
+        /// What git's reader says.
+        reason: String,
+    },
+    /// The source has no such branch.
+    #[error("repository `{}` has no branch `{branch}`; it has: {available}", path.display())]
+    BranchMissing {
+        /// The repository.
+        path: PathBuf,
+        /// The branch asked for.
+        branch: String,
+        /// The first branches that are there.
+        available: String,
+    },
+    /// Branch name and timestep of a request do not belong together.
+    #[error("branch `{branch}` is not the branch of timestep {timestep}, which is `timestep-{timestep}`")]
+    BranchTimestep {
+        /// The branch asked for.
+        branch: String,
+        /// The timestep asked for.
+        timestep: u32,
+    },
+    /// An object is missing, damaged, of the wrong kind or too large.
+    #[error("object {id} {what}")]
+    Object {
+        /// The object's id in hex.
+        id: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The tree holds something that is never written to a working tree.
+    #[error("tree entry `{path}` is refused: {what}")]
+    Refused {
+        /// The entry's path, control characters escaped.
+        path: String,
+        /// Why.
+        what: &'static str,
+    },
+    /// The branch does not hold exactly the pages up to its timestep.
+    #[error("branch `{branch}` holds {found} instead of the pages 1..{timestep}")]
+    Pages {
+        /// The branch.
+        branch: String,
+        /// The timestep.
+        timestep: u32,
+        /// What was found.
+        found: String,
+    },
+    /// The destination cannot take a checkout.
+    #[error("destination `{}` {what}", path.display())]
+    Destination {
+        /// The destination.
+        path: PathBuf,
+        /// Why not.
+        what: &'static str,
+    },
+    /// Reading or writing a file failed.
+    #[error("{action} `{}`", path.display())]
+    File {
+        /// What was being done.
+        action: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// Why it failed.
+        #[source]
+        source: io::Error,
+    },
+    /// A folder cannot be audited, since it has no readable tip.
+    #[error("`{}` cannot be audited: {what}", path.display())]
+    NotACheckout {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        what: String,
+    },
+    /// A checkout just made does not pass its own audit; it was taken away again.
+    #[error("the checkout in `{}` fails its audit ({count} findings): {first}", path.display())]
+    Leaks {
+        /// The destination.
+        path: PathBuf,
+        /// How many findings there are.
+        count: usize,
+        /// The first one.
+        first: String,
+    },
+}
+
+impl CutoffError {
+    pub(crate) fn file(action: &'static str, path: impl AsRef<Path>, source: io::Error) -> Self {
+        Self::File { action, path: path.as_ref().to_owned(), source }
+    }
+
+    pub(crate) fn object(id: impl ToString, what: impl Into<String>) -> Self {
+        Self::Object { id: id.to_string(), what: what.into() }
+    }
+}
