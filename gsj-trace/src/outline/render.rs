@@ -1,0 +1,259 @@
+//! The outline as text for a terminal.
+
+use std::fmt::Write as _;
+
+use super::{Header, Outline, Span, TraceOutline, Turn};
+
+/// The narrowest layout; below it lines are cut at this width.
+const MIN_WIDTH: usize = 40;
+
+/// Writes an outline as lines of at most `width` characters, without colours, ending with a line feed.
+///
+/// Texts are shown as one-line excerpts. Control characters, and marks that change the direction of writing, are
+/// replaced: what a model wrote must not steer the terminal on which it is read.
+#[must_use]
+pub fn render(outline: &Outline, width: usize) -> String {
+    let mut page = Page { width: width.max(MIN_WIDTH), out: String::new() };
+    page.header(&outline.header);
+    for (i, trace) in outline.traces.iter().enumerate() {
+        page.trace(trace, i + 1, outline.traces.len());
+    }
+    page.line("");
+    let totals = outline.totals;
+    page.line(&format!(
+        "total     {}, {}, {} prompt ids, {} response ids, {} trained on",
+        count(totals.assistant_turns, "assistant turn"),
+        count(totals.tool_calls, "tool call"),
+        totals.prompt_tokens,
+        totals.response_tokens,
+        totals.trained_tokens,
+    ));
+    if !outline.traces.is_empty() {
+        page.findings("builder", outline.builder_findings.as_deref());
+    }
+    if let Some(findings) = &outline.quarantine_findings {
+        page.findings("rejected", Some(findings));
+    }
+    page.out
+}
+
+struct Page {
+    width: usize,
+    out: String,
+}
+
+impl Page {
+    /// One line, cut to the width, without trailing space.
+    fn line(&mut self, text: &str) {
+        self.out.push_str(excerpt(text, self.width).trim_end());
+        self.out.push('\n');
+    }
+
+    fn header(&mut self, header: &Header) {
+        let case = header.case_id.as_ref().map(|case| {
+            let mut text = case.clone();
+            if let Some(timestep) = &header.timestep {
+                let _ = write!(text, ", timestep {timestep}");
+            }
+            if let Some(source) = &header.prompt_source {
+                let _ = write!(text, ", prompt {source}");
+            }
+            text
+        });
+        let timing: Vec<String> =
+            header.timing_ms.iter().map(|(stage, ms)| format!("{stage} {}", duration(*ms))).collect();
+        let timing = (!timing.is_empty()).then(|| timing.join(", "));
+        for (name, value) in [
+            ("session", &header.session_id),
+            ("task", &header.task_id),
+            ("status", &header.status),
+            ("error", &header.error),
+            ("case", &case),
+            ("checkout", &header.checkout),
+            ("agent", &header.agent),
+            ("model", &header.model),
+            ("engine", &header.engine),
+            ("sandbox", &header.sandbox),
+            ("time", &timing),
+        ] {
+            if let Some(value) = value {
+                self.line(&format!("{name:<10}{value}"));
+            }
+        }
+    }
+
+    fn trace(&mut self, trace: &TraceOutline, number: usize, of: usize) {
+        self.line("");
+        let mut head = format!(
+            "trace {number} of {of}: {} prompt ids, {} response ids, {}, {}",
+            trace.prompt_tokens,
+            trace.response_tokens,
+            count(trace.spans.len(), "trained span"),
+            count(trace.tools, "tool"),
+        );
+        if let Some(reason) = &trace.finish_reason {
+            let _ = write!(head, ", finish {reason}");
+        }
+        self.line(&head);
+        for (i, turn) in trace.turns.iter().enumerate() {
+            self.turn(turn, i + 1, turn.span.and_then(|at| trace.spans.get(at)));
+        }
+        if trace.turns.iter().all(|turn| turn.span.is_none()) {
+            // The spans belong to no message: shown by themselves.
+            for span in &trace.spans {
+                self.line(&format!("     mask 1 {}", words(span)));
+            }
+        }
+    }
+
+    fn turn(&mut self, turn: &Turn, number: usize, span: Option<&Span>) {
+        let text = match &turn.tool {
+            Some(tool) => format!("{tool}: {}", squeezed(&turn.text)),
+            None => squeezed(&turn.text),
+        };
+        self.line(&format!("{number:>3}  {:<10}{text}", excerpt(&turn.role, 9)));
+        let indent = " ".repeat(15);
+        if let Some(reasoning) = &turn.reasoning {
+            self.line(&format!("{indent}(thinks) {}", squeezed(reasoning)));
+        }
+        for call in &turn.tool_calls {
+            self.line(&format!("{indent}-> {} {}", call.name, squeezed(&call.arguments)));
+        }
+        if let Some(span) = span {
+            self.line(&format!("{indent}mask 1 {}", words(span)));
+        }
+    }
+
+    fn findings(&mut self, name: &str, findings: Option<&[String]>) {
+        match findings {
+            None => self.line(&format!("{name:<10}does not say what it found")),
+            Some([]) => self.line(&format!("{name:<10}no findings")),
+            Some(findings) => {
+                for (i, finding) in findings.iter().enumerate() {
+                    let name = if i == 0 { name } else { "" };
+                    self.line(&format!("{name:<10}{finding}"));
+                }
+            }
+        }
+    }
+}
+
+fn words(span: &Span) -> String {
+    let mut out = format!("{}..{}, {}", span.start, span.end, count(span.tokens(), "token"));
+    if let (Some(min), Some(mean)) = (span.min_logprob, span.mean_logprob) {
+        let _ = write!(out, ", logprob min {min:.3} mean {mean:.3}");
+    }
+    out
+}
+
+fn count(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
+fn duration(ms: f64) -> String {
+    if ms >= 1000.0 { format!("{:.1} s", ms / 1000.0) } else { format!("{ms:.0} ms") }
+}
+
+/// At most `width` characters of the text on one line; three dots say that there is more.
+fn excerpt(text: &str, width: usize) -> String {
+    let mut clean = text.chars().map(|c| match c {
+        c if c.is_whitespace() => ' ',
+        c if steers(c) => '\u{fffd}',
+        c => c,
+    });
+    let mut out: String = clean.by_ref().take(width).collect();
+    if clean.next().is_some() {
+        let keep = out.char_indices().nth(width.saturating_sub(3)).map_or(out.len(), |(at, _)| at);
+        out.truncate(keep);
+        out.push_str("...");
+    }
+    out
+}
+
+/// The text on one line, with each run of white space as one blank.
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn steers(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Value;
+
+    fn rendered(document: &str, width: usize) -> String {
+        render(&Outline::of(&Value::parse(document.as_bytes()).unwrap()), width)
+    }
+
+    const RESULT: &str = r##"{"session_id":"ses_1","task_id":"t1","status":"COMPLETED","error":null,
+        "timing":{"register_to_init_queue_ms":2.4,"init_ms":391.1,"run_ms":23621.7},"metadata":{"case_id":"case_0001","timestep":12,"prompt_source":"free"},
+        "trajectory":{"status":"COMPLETED","error":null,"metadata":{"model_used":"m","gsj_validation":{"findings":[]}},"traces":[{
+        "prompt_ids":[1,2,3],"response_ids":[4,5,6,7,8,9,10],"loss_mask":[1,1,0,0,0,1,1],"response_logprobs":[-0.5,-1.5,0.0,0.0,0.0,-7.25,-0.75],
+        "finish_reason":"stop","tools":[{},{}],
+        "prompt_messages":[{"role":"system","content":"Be exact."},{"role":"user","content":[{"type":"text","text":"# Task\n\nWho   signed?"},{"type":"image_url"}]}],
+        "response_messages":[
+          {"role":"assistant","content":null,"reasoning_content":"look it up\nfirst","tool_calls":[{"id":"k","type":"function","function":{"name":"mcp_gsj_search_case","arguments":"{\"query\": \"signed\"}"}}]},
+          {"role":"tool","tool_call_id":"k","content":"page 9\u001b[31m says Marta Hofstetter signed the lease on the fourth of May, in the presence of two witnesses"},
+          {"role":"assistant","content":"Marta Hofstetter."}],
+        "metadata":{"case_id":"case_0001","timestep":12,"prompt_source":"free","gsj_agent":{"name":"pi","version":"0.83.0"},
+          "gsj_engine":{"kind":"vllm","version":null},"gsj_sandbox":{"backend":"bwrap","backend_version":"0.8.0","network":"none"},
+          "gsj_workspace":{"commit":"3aa70d6391c227b8e05e3b53c1e242060b95154a","pages":{"count":12,"min":1,"max":12}}}}]}}"##;
+
+    #[test]
+    fn a_result_is_shown_as_a_person_reads_it() {
+        insta::assert_snapshot!(rendered(RESULT, 88), @r#"
+        session   ses_1
+        task      t1
+        status    COMPLETED
+        case      case_0001, timestep 12, prompt free
+        checkout  commit 3aa70d6391c2, 12 pages 1..12
+        agent     pi 0.83.0
+        model     m
+        engine    vllm
+        sandbox   bwrap 0.8.0, network none
+        time      register_to_init_queue 2 ms, init 391 ms, run 23.6 s
+
+        trace 1 of 1: 3 prompt ids, 7 response ids, 2 trained spans, 2 tools, finish stop
+          1  system    Be exact.
+          2  user      # Task Who signed? [image_url]
+          3  assistant
+                       (thinks) look it up first
+                       -> mcp_gsj_search_case {"query": "signed"}
+                       mask 1 0..2, 2 tokens, logprob min -1.500 mean -1.000
+          4  tool      mcp_gsj_search_case: page 9�[31m says Marta Hofstetter signed the leas...
+          5  assistant Marta Hofstetter.
+                       mask 1 5..7, 2 tokens, logprob min -7.250 mean -4.000
+
+        total     2 assistant turns, 1 tool call, 3 prompt ids, 7 response ids, 4 trained on
+        builder   no findings
+        "#);
+    }
+
+    #[test]
+    fn a_file_of_the_quarantine_shows_its_findings() {
+        let document = format!(r#"{{"findings":["G5:no_pages","LP1:x"],"session_result":{RESULT}}}"#);
+        let shown = rendered(&document, 200);
+        assert!(shown.ends_with("\nrejected  G5:no_pages\n          LP1:x\n"), "{shown}");
+        assert!(shown.starts_with("session   ses_1\n"), "{shown}");
+    }
+
+    #[test]
+    fn spans_that_match_no_turn_stand_by_themselves() {
+        let shown = rendered(
+            r#"{"trajectory":{"traces":[{"loss_mask":[0,1,1],"response_ids":[1,2,3],"response_messages":[]}, 5]}}"#,
+            80,
+        );
+        assert!(shown.contains("     mask 1 1..3, 2 tokens\n"), "{shown}");
+        assert!(shown.contains("trace 2 of 2: 0 prompt ids"), "{shown}");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_asked_and_nothing_steers_the_terminal() {
+        let shown = rendered(RESULT, 50);
+        assert!(shown.lines().all(|line| line.chars().count() <= 50), "{shown}");
+        assert!(shown.chars().all(|c| c == '\n' || !steers(c)));
+    }
+}

@@ -1,0 +1,124 @@
+//! The findings of a session (section 10.3) and the glue stitch (10.4).
+
+use crate::json::ValueRef;
+
+use super::extract::{Completion, Fault};
+use super::session::{Record, Session, depth, elements};
+
+/// Messages nested deeper than this cannot be written by the reference.
+const MAX_MESSAGE_DEPTH: usize = 250;
+
+/// The findings that need no reconstruction, in their order.
+///
+/// Where the reference fails instead of answering, a finding of our own says what could not be read: `S15`, `S16`,
+/// `S17` (a member of the session has the wrong type), `S18` (a message is nested too deep) and `S19` (a policy
+/// version is an array or object).
+pub(super) fn of_session(
+    session: &Session<'_>,
+    completions: &[Completion<'_>],
+    end_of_turn: Option<i64>,
+) -> Vec<String> {
+    let mut out: Vec<String> = session.faults.iter().map(|path| format!("S17:session_field_invalid:{path}")).collect();
+    if end_of_turn.is_none() {
+        out.push("A15:end_of_turn_token_id_not_configured".to_owned());
+    }
+    let mut previous: Option<&Completion<'_>> = None;
+    let last = session.records.len().saturating_sub(1);
+    for (i, (record, completion)) in session.records.iter().zip(completions).enumerate() {
+        of_record(record, completion, previous, i < last, &mut out);
+        previous = Some(completion);
+    }
+    if rosters_differ(&session.records) {
+        out.push("R11:roster_changed_across_completions".to_owned());
+    }
+    out.extend(policy_versions(&session.records));
+    out
+}
+
+fn of_record(
+    record: &Record<'_>,
+    completion: &Completion<'_>,
+    previous: Option<&Completion<'_>>,
+    followed: bool,
+    out: &mut Vec<String>,
+) {
+    let id = &record.id;
+    if completion.prompt.is_empty() {
+        out.push(format!("S1:empty_prompt_ids:{id}"));
+    }
+    if completion.response.is_empty() {
+        out.push(format!("S6:empty_response_ids:{id}"));
+    }
+    let choices = elements(record.response.get("choices")).count();
+    if choices != 1 {
+        out.push(format!("S8:choices_len_ne_1:{id}:{choices}"));
+    }
+    if previous.is_some_and(|p| p.prompt == completion.prompt) {
+        out.push(format!("S3:duplicate_consecutive_prompt:{id}"));
+    }
+    if followed && completion.finish_reason.as_deref() == Some("length") {
+        out.push(format!("S7:mid_chain_finish_length:{id}"));
+    }
+    if !record.is_agent_shaped() {
+        out.push(format!("A12:non_agent_shape:{id}"));
+    }
+    out.extend(completion.faults.iter().map(|fault| match fault {
+        Fault::PromptId(at) => format!("S15:token_id_not_an_integer:{id}:prompt:first={at}"),
+        Fault::ResponseId(at) => format!("S15:token_id_not_an_integer:{id}:response:first={at}"),
+        Fault::Logprob(at) => format!("S16:logprob_not_finite:{id}:first={at}"),
+    }));
+    if completion.prompt_messages.iter().chain(&completion.reply).any(|m| depth(*m) > MAX_MESSAGE_DEPTH) {
+        out.push(format!("S18:message_nested_too_deep:{id}"));
+    }
+    if record.metadata.get("policy_version").is_some_and(|v| depth(v) > 0) {
+        out.push(format!("S19:policy_version_not_a_scalar:{id}"));
+    }
+}
+
+fn rosters_differ(records: &[Record<'_>]) -> bool {
+    fn roster<'v>(record: &Record<'v>) -> ValueRef<'v> {
+        record.request.get("tools").unwrap_or(ValueRef::Null)
+    }
+    records.split_first().is_some_and(|(first, rest)| rest.iter().any(|other| !roster(first).python_eq(roster(other))))
+}
+
+fn policy_versions(records: &[Record<'_>]) -> Option<String> {
+    let mut seen: Vec<ValueRef<'_>> = Vec::new();
+    for record in records {
+        let version = record.metadata.get("policy_version").unwrap_or(ValueRef::Null);
+        if !seen.iter().any(|other| other.python_eq(version)) {
+            seen.push(version);
+        }
+    }
+    let mut shown: Vec<String> = seen.into_iter().map(ValueRef::show).collect();
+    shown.sort_unstable();
+    (shown.len() > 1).then(|| format!("S9:policy_version_mixed:{}", shown.join(",")))
+}
+
+/// Puts the tokens back that the template writes before a turn but not into its history; returns how many prompts
+/// changed.
+pub(super) fn stitch(completions: &mut [Completion<'_>], glue: &[i64]) -> usize {
+    let mut count = 0;
+    if glue.is_empty() {
+        return count;
+    }
+    // The previous prompt as recorded, and, where it was changed, as it stands now.
+    let mut recorded: Vec<i64> = Vec::new();
+    for i in 1..completions.len() {
+        let (before, rest) = completions.split_at_mut(i);
+        let (normalised, current) = (&before[i - 1].prompt, &mut rest[0].prompt);
+        let previous = if recorded.is_empty() { normalised } else { &recorded };
+        let stem = previous.strip_suffix(glue);
+        match stem {
+            Some(stem) if current.len() > previous.len() && current.starts_with(stem) => {
+                let mut stitched = Vec::with_capacity(normalised.len() + current.len() - stem.len());
+                stitched.extend_from_slice(normalised);
+                stitched.extend_from_slice(&current[stem.len()..]);
+                recorded = std::mem::replace(current, stitched);
+                count += 1;
+            }
+            _ => recorded.clear(),
+        }
+    }
+    count
+}

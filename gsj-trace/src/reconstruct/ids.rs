@@ -1,0 +1,278 @@
+//! Token ids and logprobs as the reference reads them: leniently, and never through a float.
+
+use std::collections::BTreeMap;
+
+use crate::json::{Int, Value, ValueRef};
+
+/// Ids of this size and above are kept as text, so that the range below `i64::MIN / 2` is free for their numbers.
+const LARGE: i64 = 1 << 62;
+
+/// The zero of each decimal digit range of Unicode 14, in order.
+const ZEROS: [u32; 66] = [
+    0x30, 0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xde6, 0xe50, 0xed0,
+    0xf20, 0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90, 0x1b50, 0x1bb0, 0x1c40, 0x1c50, 0xa620,
+    0xa8d0, 0xa900, 0xa9d0, 0xa9f0, 0xaa50, 0xabf0, 0xff10, 0x104a0, 0x10d30, 0x11066, 0x110f0, 0x11136, 0x111d0,
+    0x112f0, 0x11450, 0x114d0, 0x11650, 0x116c0, 0x11730, 0x118e0, 0x11950, 0x11c50, 0x11d50, 0x11da0, 0x16a60,
+    0x16ac0, 0x16b50, 0x1d7ce, 0x1d7d8, 0x1d7e2, 0x1d7ec, 0x1d7f6, 0x1e140, 0x1e2f0, 0x1e950, 0x1fbf0,
+];
+
+/// Why an element is no number of the kind asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotANumber {
+    /// Another kind of value, or a text that spells none.
+    Other,
+    /// An infinite float asked for as an integer, or an integer beyond the range of floats asked for as a float.
+    Overflow,
+}
+
+/// Token ids of any size, each as one `i64`; equal ids have equal numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Ids {
+    numbers: BTreeMap<String, i64>,
+    texts: Vec<String>,
+}
+
+impl Ids {
+    /// What Python's `int()` makes of a value: floats are cut, texts may hold digits of any script.
+    pub(crate) fn coerced(&mut self, value: ValueRef<'_>) -> Result<i64, NotANumber> {
+        match value {
+            ValueRef::Float(x) => self.of_float(x.trunc()),
+            ValueRef::Str(text) => {
+                let text = text.as_str().and_then(any_script).ok_or(NotANumber::Other)?;
+                self.of_text(&text)
+            }
+            _ => self.of_int(value),
+        }
+    }
+
+    /// What the reference's session model accepts as an integer: no fraction is lost and digits are ASCII.
+    pub(super) fn strict(&mut self, value: ValueRef<'_>) -> Result<i64, NotANumber> {
+        match value {
+            ValueRef::Float(x) => {
+                let fits = x.fract() == 0.0 && (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&x);
+                if fits { self.of_float(x) } else { Err(NotANumber::Other) }
+            }
+            ValueRef::Str(text) => {
+                let text = text.as_str().ok_or(NotANumber::Other)?.trim_matches(is_space);
+                let whole = match text.split_once('.') {
+                    Some((whole, zeros)) if zeros.bytes().all(|b| b == b'0') => whole,
+                    _ => text,
+                };
+                self.of_text(whole)
+            }
+            _ => self.of_int(value),
+        }
+    }
+
+    fn of_int(&mut self, value: ValueRef<'_>) -> Result<i64, NotANumber> {
+        match value {
+            ValueRef::Bool(flag) => Ok(i64::from(flag)),
+            ValueRef::Int(id) => match id.as_i64() {
+                Some(id) => Ok(self.fold(id)),
+                None => self.of_text(&id.to_string()),
+            },
+            _ => Err(NotANumber::Other),
+        }
+    }
+
+    /// `x` has no fraction.
+    fn of_float(&mut self, x: f64) -> Result<i64, NotANumber> {
+        if x.is_nan() {
+            return Err(NotANumber::Other);
+        }
+        if x.is_infinite() {
+            return Err(NotANumber::Overflow);
+        }
+        self.of_text(&format!("{x:.0}"))
+    }
+
+    fn of_text(&mut self, text: &str) -> Result<i64, NotANumber> {
+        let (negative, digits) = decimal(text).ok_or(NotANumber::Other)?;
+        let sign = if negative { "-" } else { "" };
+        let text = format!("{sign}{digits}");
+        Ok(match text.parse::<i64>() {
+            Ok(id) => self.fold(id),
+            Err(_) => self.number(text),
+        })
+    }
+
+    fn fold(&mut self, id: i64) -> i64 {
+        if (-LARGE..LARGE).contains(&id) { id } else { self.number(id.to_string()) }
+    }
+
+    fn number(&mut self, text: String) -> i64 {
+        let next = i64::MIN + i64::try_from(self.texts.len()).unwrap_or(LARGE);
+        let texts = &mut self.texts;
+        *self.numbers.entry(text).or_insert_with_key(|text| {
+            texts.push(text.clone());
+            next
+        })
+    }
+
+    /// The number of an id that a configuration names.
+    pub(super) fn configured(&mut self, id: i64) -> i64 {
+        self.fold(id)
+    }
+
+    /// The ids as an array of JSON integers.
+    pub(crate) fn to_value(&self, ids: &[i64]) -> Value<'static> {
+        let small: Option<Vec<u32>> = ids.iter().map(|&id| u32::try_from(id).ok()).collect();
+        if let Some(small) = small {
+            return Value::from(small);
+        }
+        Value::from(ids.iter().map(|&id| self.one(id)).collect::<Vec<_>>())
+    }
+
+    fn one(&self, id: i64) -> Value<'static> {
+        let text = usize::try_from(id.wrapping_sub(i64::MIN)).ok().and_then(|at| self.texts.get(at));
+        match text.and_then(|text| Int::from_decimal(text)) {
+            Some(large) => Value::from(large),
+            None => Value::from(id),
+        }
+    }
+}
+
+/// What Python's `float()` makes of a value.
+pub(super) fn float_of(value: ValueRef<'_>) -> Result<f64, NotANumber> {
+    match value {
+        ValueRef::Float(x) => Ok(x),
+        ValueRef::Bool(flag) => Ok(f64::from(u8::from(flag))),
+        ValueRef::Int(n) => Some(n.to_f64()).filter(|x| x.is_finite()).ok_or(NotANumber::Overflow),
+        ValueRef::Str(text) => {
+            text.as_str().and_then(any_script).and_then(|text| spelled_float(&text)).ok_or(NotANumber::Other)
+        }
+        _ => Err(NotANumber::Other),
+    }
+}
+
+fn spelled_float(text: &str) -> Option<f64> {
+    let text = text.trim_matches(is_space);
+    let bytes = text.as_bytes();
+    let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
+    let joined = bytes.iter().enumerate().all(|(i, &b)| b != b'_' || (digit(i.checked_sub(1)) && digit(Some(i + 1))));
+    if joined { text.replace('_', "").parse().ok() } else { None }
+}
+
+/// Splits a decimal integer into its sign and its digits without leading zeros.
+fn decimal(text: &str) -> Option<(bool, String)> {
+    let text = text.trim_matches(is_space);
+    let (negative, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let mut digits = String::with_capacity(text.len());
+    for group in text.split('_') {
+        if group.is_empty() || !group.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        digits.push_str(group);
+    }
+    let significant = digits.trim_start_matches('0');
+    Some(if significant.is_empty() { (false, "0".to_owned()) } else { (negative, significant.to_owned()) })
+}
+
+/// The text with decimal digits of every script as ASCII ones; `None` when it is no candidate for a number.
+fn any_script(text: &str) -> Option<String> {
+    text.chars()
+        .map(|c| {
+            if c.is_ascii() {
+                return Some(c);
+            }
+            if is_space(c) {
+                return Some(' ');
+            }
+            let at = ZEROS.partition_point(|&zero| zero <= u32::from(c)).checked_sub(1)?;
+            char::from_digit(u32::from(c) - ZEROS[at], 10)
+        })
+        .collect()
+}
+
+/// What Python counts as white space.
+fn is_space(c: char) -> bool {
+    c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Value<'_> {
+        Value::parse(text.as_bytes()).unwrap()
+    }
+
+    fn coerced(text: &str) -> Result<String, NotANumber> {
+        let mut ids = Ids::default();
+        let id = ids.coerced(parse(text).as_ref())?;
+        Ok(ids.to_value(&[id]).to_json())
+    }
+
+    fn strict(text: &str) -> Result<String, NotANumber> {
+        let mut ids = Ids::default();
+        let id = ids.strict(parse(text).as_ref())?;
+        Ok(ids.to_value(&[id]).to_json())
+    }
+
+    #[test]
+    fn response_ids_are_cut_and_read_from_any_script() {
+        for (given, want) in [
+            ("3.7", "[3]"),
+            ("-3.7", "[-3]"),
+            ("true", "[1]"),
+            ("\" 1_000 \"", "[1000]"),
+            ("\"+07\"", "[7]"),
+            ("\"-0\"", "[0]"),
+            ("\"\u{663}\u{664}\"", "[34]"),
+            ("\"\u{2003}5\u{1f}\"", "[5]"),
+            ("1e20", "[100000000000000000000]"),
+            ("-9223372036854775808", "[-9223372036854775808]"),
+            ("4611686018427387904", "[4611686018427387904]"),
+        ] {
+            let given = given.replace('\u{1f}', "\\u001f");
+            assert_eq!(coerced(&given), Ok(want.to_owned()), "{given}");
+        }
+        for bad in
+            ["null", "[]", "{}", "NaN", "\"\"", "\"1__0\"", "\"_1\"", "\"1.0\"", "\"x\"", "\"\u{b2}\"", "\"- 1\""]
+        {
+            assert_eq!(coerced(bad), Err(NotANumber::Other), "{bad}");
+        }
+        assert_eq!(coerced("1e999"), Err(NotANumber::Overflow));
+    }
+
+    #[test]
+    fn prompt_ids_lose_no_fraction() {
+        for (given, want) in [
+            ("3.0", "[3]"),
+            ("\"1.00\"", "[1]"),
+            ("false", "[0]"),
+            ("1000000000000000000000000000000", "[1000000000000000000000000000000]"),
+        ] {
+            assert_eq!(strict(given), Ok(want.to_owned()), "{given}");
+        }
+        for bad in ["2.5", "1e30", "1e999", "\"1.5\"", "\"\u{663}\"", "null", "\"\""] {
+            assert_eq!(strict(bad), Err(NotANumber::Other), "{bad}");
+        }
+    }
+
+    #[test]
+    fn equal_ids_have_equal_numbers_whatever_their_size() {
+        let mut ids = Ids::default();
+        let mut id = |text: &str| ids.coerced(parse(text).as_ref()).unwrap();
+        assert_eq!(id("1000000000000000000000"), id("\"1_000000000000000000000\""));
+        assert_ne!(id("1000000000000000000000"), id("1000000000000000000001"));
+        assert_ne!(id("-9223372036854775808"), id("1000000000000000000000"));
+        assert_eq!(id("9223372036854775807"), id("\"9223372036854775807\""));
+    }
+
+    #[test]
+    fn logprobs_are_read_as_floats() {
+        let of = |text: &str| float_of(parse(text).as_ref());
+        assert_eq!((of("-1"), of("true"), of("\" -1_0.5e-1 \"")), (Ok(-1.0), Ok(1.0), Ok(-1.05)));
+        assert!(of("\"nan\"").is_ok_and(f64::is_nan));
+        assert_eq!(of("\"-Infinity\""), Ok(f64::NEG_INFINITY));
+        assert_eq!(
+            (of("\"1_e5\""), of("null"), of("\"\"")),
+            (Err(NotANumber::Other), Err(NotANumber::Other), Err(NotANumber::Other))
+        );
+        assert_eq!(of(&format!("1{}", "0".repeat(400))), Err(NotANumber::Overflow));
+    }
+}
