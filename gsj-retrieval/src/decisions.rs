@@ -1,0 +1,241 @@
+//! The decisions: a small set of court decisions beside the case, the same for every episode.
+
+use crate::RetrievalError;
+use crate::case::by_score;
+use crate::scan::{TermId, Vocabulary, best_by_group};
+use crate::text::terms;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The set that is served when no other is configured: invented, in our own words.
+pub(crate) const BUILTIN: &[u8] = include_bytes!("../data/decisions.json");
+
+/// One decision as a file gives it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Decision {
+    /// Its id, unique in the set.
+    pub decision_id: String,
+    /// The court, as it is compared in `decision_stats`.
+    pub court: String,
+    /// The year.
+    pub year: i64,
+    /// The text.
+    pub text: String,
+    /// The first timestep at which the decision exists; absent: always.
+    #[serde(default)]
+    pub visible_from_page: Option<u32>,
+}
+
+/// One decision that answers a query. Serialises as the tool's result does (retrieval.md section 5).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DecisionHit {
+    /// The decision's id.
+    pub decision_id: String,
+    /// The court.
+    pub court: String,
+    /// The year.
+    pub year: i64,
+    /// How well it answers; greater is better. Comparable within one answer only.
+    pub score: f64,
+    /// The text.
+    pub text: String,
+}
+
+/// Which decisions are counted. Bounds are inclusive, the court is compared exactly.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StatsFilter {
+    /// The first year.
+    pub from_year: Option<i64>,
+    /// The last year.
+    pub to_year: Option<i64>,
+    /// The court.
+    pub court: Option<String>,
+}
+
+/// How many decisions there are; the maps hold only what was counted. Serialises as the tool's result does.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct DecisionStats {
+    /// All that were counted.
+    pub total: u64,
+    /// By year, ascending.
+    pub by_year: BTreeMap<i64, u64>,
+    /// By court, in the order of the names.
+    pub by_court: BTreeMap<String, u64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Decisions {
+    /// Ordered by id.
+    entries: Vec<Entry>,
+    vocabulary: Vocabulary,
+}
+
+#[derive(Debug)]
+struct Entry {
+    decision: Decision,
+    terms: Vec<TermId>,
+}
+
+/// The forms that a decisions file may have, besides one record a line.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum File {
+    Wrapped { decisions: Vec<Decision> },
+    Bare(Vec<Decision>),
+}
+
+impl Decisions {
+    /// Reads a JSON list of records, an object that holds the list as `decisions`, or one record a line.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, RetrievalError> {
+        let bad = |problem: String| RetrievalError::Decisions { problem };
+        let text = std::str::from_utf8(bytes).map_err(|error| bad(format!("not valid UTF-8 ({error})")))?;
+        let mut decisions = Vec::new();
+        match serde_json::from_str::<File>(text) {
+            Ok(File::Wrapped { decisions: list } | File::Bare(list)) => decisions = list,
+            Err(_) if text.trim_start().starts_with('{') => {
+                for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+                    let decision =
+                        serde_json::from_str(line).map_err(|error| bad(format!("line {number}: {error}")))?;
+                    decisions.push(decision);
+                }
+            }
+            Err(_) => {
+                // An untagged enum does not say what is wrong; reading the list alone does.
+                decisions = serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
+            }
+        }
+        let mut ids = BTreeSet::new();
+        for decision in &decisions {
+            if decision.decision_id.is_empty() {
+                return Err(bad("a record has an empty decision_id".into()));
+            }
+            if !ids.insert(decision.decision_id.as_str()) {
+                return Err(bad(format!("`{}` stands twice", decision.decision_id)));
+            }
+        }
+        decisions.sort_by(|a, b| a.decision_id.cmp(&b.decision_id));
+        let mut vocabulary = Vocabulary::default();
+        let entries = decisions
+            .into_iter()
+            .map(|decision| {
+                let searched =
+                    format!("{} {} {} {}", decision.decision_id, decision.court, decision.year, decision.text);
+                let mut ids = Vec::new();
+                terms(&searched, |term| ids.push(vocabulary.learn(term)));
+                Entry { decision, terms: ids }
+            })
+            .collect();
+        Ok(Self { entries, vocabulary })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn visible(&self, timestep: u32) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(move |entry| entry.decision.visible_from_page.is_none_or(|from| from <= timestep))
+    }
+
+    /// Finds at most `k` decisions, best first, equal scores by id.
+    pub(crate) fn search(&self, timestep: u32, query: &str, k: usize) -> Vec<DecisionHit> {
+        let visible: Vec<&Entry> = self.visible(timestep).collect();
+        let units = (0_u32..).zip(&visible).map(|(at, entry)| (at, entry.terms.as_slice()));
+        let mut best = best_by_group(&self.vocabulary.query(query), units);
+        best.sort_by(|a, b| by_score(a.1, b.1).then(a.0.cmp(&b.0)));
+        best.truncate(k);
+        best.into_iter()
+            .filter_map(|(at, score)| {
+                let found = &visible.get(usize::try_from(at).ok()?)?.decision;
+                Some(DecisionHit {
+                    decision_id: found.decision_id.clone(),
+                    court: found.court.clone(),
+                    year: found.year,
+                    score,
+                    text: found.text.clone(),
+                })
+            })
+            .collect()
+    }
+
+    pub(crate) fn stats(&self, timestep: u32, filter: &StatsFilter) -> DecisionStats {
+        let mut stats = DecisionStats::default();
+        for Entry { decision, .. } in self.visible(timestep) {
+            let in_years = filter.from_year.is_none_or(|from| decision.year >= from)
+                && filter.to_year.is_none_or(|to| decision.year <= to);
+            if in_years && filter.court.as_ref().is_none_or(|court| *court == decision.court) {
+                stats.total += 1;
+                *stats.by_year.entry(decision.year).or_default() += 1;
+                *stats.by_court.entry(decision.court.clone()).or_default() += 1;
+            }
+        }
+        stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: &str = r#"[{"decision_id":"B","court":"X","year":2001,"text":"a ship","visible_from_page":4},
+                          {"decision_id":"A","court":"Y","year":2003,"text":"a ship"}]"#;
+
+    #[test]
+    fn the_builtin_set_loads() {
+        assert!(Decisions::parse(BUILTIN).expect("shipped data is valid").len() >= 10);
+    }
+
+    #[test]
+    fn list_wrapped_list_and_lines_say_the_same() {
+        let wrapped = format!(r#"{{"about":"x","decisions":{TWO}}}"#);
+        let lines = "{\"decision_id\":\"A\",\"court\":\"Y\",\"year\":2003,\"text\":\"a ship\"}\n\n";
+        assert_eq!(Decisions::parse(TWO.as_bytes()).expect("list").len(), 2);
+        assert_eq!(Decisions::parse(wrapped.as_bytes()).expect("wrapped").len(), 2);
+        assert_eq!(Decisions::parse(lines.as_bytes()).expect("lines").len(), 1);
+    }
+
+    #[test]
+    fn a_decision_is_absent_before_its_page_in_hits_scores_and_counts() {
+        let decisions = Decisions::parse(TWO.as_bytes()).expect("valid");
+        let only_a = r#"[{"decision_id":"A","court":"Y","year":2003,"text":"a ship"}]"#;
+        let cut = Decisions::parse(only_a.as_bytes()).expect("valid");
+        assert_eq!(decisions.search(3, "ship", 5), cut.search(3, "ship", 5));
+        assert_eq!(decisions.search(4, "ship", 5).len(), 2);
+        assert_eq!(decisions.stats(3, &StatsFilter::default()).total, 1);
+    }
+
+    #[test]
+    fn equal_scores_are_ordered_by_id() {
+        let decisions = Decisions::parse(TWO.as_bytes()).expect("valid");
+        let ids: Vec<String> = decisions.search(9, "ship", 5).into_iter().map(|hit| hit.decision_id).collect();
+        assert_eq!(ids, ["A", "B"]);
+    }
+
+    #[test]
+    fn counting_is_inclusive_and_exact() {
+        let decisions = Decisions::parse(TWO.as_bytes()).expect("valid");
+        let count = |from_year, to_year, court: Option<&str>| {
+            decisions.stats(9, &StatsFilter { from_year, to_year, court: court.map(Into::into) }).total
+        };
+        assert_eq!(count(Some(2001), Some(2003), None), 2);
+        assert_eq!(count(Some(2002), None, None), 1);
+        assert_eq!(count(Some(2004), Some(2001), None), 0);
+        assert_eq!(count(None, None, Some("X")), 1);
+        assert_eq!(count(None, None, Some("x")), 0);
+    }
+
+    #[test]
+    fn faults_name_what_is_wrong() {
+        for (bytes, word) in [
+            ("[{\"decision_id\":\"A\"}]", "court"),
+            ("{\"decision_id\":\"A\"}", "line 1"),
+            (
+                "[{\"decision_id\":\"A\",\"court\":\"\",\"year\":1,\"text\":\"\"},{\"decision_id\":\"A\",\"court\":\"\",\"year\":1,\"text\":\"\"}]",
+                "twice",
+            ),
+            ("", "EOF"),
+        ] {
+            let error = Decisions::parse(bytes.as_bytes()).expect_err(bytes);
+            assert!(error.to_string().contains(word), "{error} lacks {word}");
+        }
+    }
+}

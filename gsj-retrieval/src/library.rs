@@ -1,0 +1,172 @@
+//! All cases and decisions that one service answers from.
+
+use crate::RetrievalError;
+use crate::case::{Case, PageHit, View};
+use crate::decisions::{BUILTIN, DecisionHit, DecisionStats, Decisions, StatsFilter};
+use crate::scan::Vocabulary;
+use crate::source::{self, Read, RepoSource};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What an episode is told about its own scope. Serialises as the tool's result does (retrieval.md section 5).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CaseStatus {
+    /// The case.
+    pub case_id: String,
+    /// The timestep T.
+    pub timestep: u32,
+    /// How many pages are visible: T.
+    pub pages_visible: u32,
+    /// The last visible page: T.
+    pub max_visible_page: u32,
+    /// Who says so.
+    pub source: &'static str,
+}
+
+/// What an operator may know of a case. Not for episodes: it tells how many pages there are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CaseSummary {
+    /// Pages of the whole case.
+    pub pages: usize,
+    /// The recorded timesteps, ascending.
+    pub timesteps: Vec<u32>,
+    /// The commit that was read, for a case from a repository.
+    pub commit: Option<String>,
+}
+
+/// The corpus, read into memory: whole cases, which are searched through a [`View`] of pages 1..T only.
+#[derive(Debug)]
+pub struct Library {
+    cases: BTreeMap<String, Case>,
+    vocabulary: Vocabulary,
+    decisions: Decisions,
+}
+
+impl Library {
+    /// Reads a corpus folder: `ROOT/{train,eval}/cases/CASE/timestep-T/pages/page_NNNN.md`, each case at its largest T.
+    ///
+    /// # Errors
+    /// Names the folder, case or page that cannot be used.
+    pub fn from_corpus_dir(root: &Path) -> Result<Self, RetrievalError> {
+        Self::from_reads(source::corpus_dir(root)?)
+    }
+
+    /// Reads every case from the branch of a bare repository, by object: `md/page_NNNN.md`, bytes, strict UTF-8.
+    ///
+    /// # Errors
+    /// Names the repository, branch or page that cannot be used.
+    pub fn from_repos(repos: &[RepoSource]) -> Result<Self, RetrievalError> {
+        let mut reads = BTreeMap::new();
+        for repo in repos {
+            if reads.insert(repo.case_id.clone(), source::repository(repo)?).is_some() {
+                return Err(RetrievalError::DuplicateCase { case_id: repo.case_id.clone() });
+            }
+        }
+        Self::from_reads(reads)
+    }
+
+    /// Takes pages that are in memory already: case id to the texts of pages 1..N.
+    ///
+    /// # Errors
+    /// Refuses a case without pages.
+    pub fn from_pages(cases: BTreeMap<String, Vec<String>>) -> Result<Self, RetrievalError> {
+        let reads = cases.into_iter().map(|(id, pages)| (id, Read { pages, timesteps: Vec::new(), commit: None }));
+        Self::from_reads(reads.collect())
+    }
+
+    fn from_reads(reads: BTreeMap<String, Read>) -> Result<Self, RetrievalError> {
+        let mut vocabulary = Vocabulary::default();
+        let mut cases = BTreeMap::new();
+        for (case_id, read) in reads {
+            if read.pages.is_empty() {
+                let problem = "there are no pages".to_owned();
+                return Err(RetrievalError::Pages { case_id, problem, origin: "memory".to_owned() });
+            }
+            let mut case = Case::new(read.pages, &mut vocabulary);
+            case.timesteps = read.timesteps;
+            case.commit = read.commit;
+            cases.insert(case_id, case);
+        }
+        Ok(Self { cases, vocabulary, decisions: Decisions::parse(BUILTIN)? })
+    }
+
+    /// Replaces the built-in decisions by those of a file: a JSON list of records with `decision_id`, `court`, `year` and
+    /// `text`, an object that holds such a list as `decisions`, or one record a line.
+    ///
+    /// # Errors
+    /// Says which record cannot be used.
+    pub fn with_decisions(self, bytes: &[u8]) -> Result<Self, RetrievalError> {
+        Ok(Self { decisions: Decisions::parse(bytes)?, ..self })
+    }
+
+    /// Gives pages 1..`timestep` of a case, and no way to any other page.
+    ///
+    /// # Errors
+    /// When the case is not there or has no page of that number.
+    pub fn view(&self, case_id: &str, timestep: u32) -> Result<View<'_>, RetrievalError> {
+        let unknown = || RetrievalError::UnknownCase { case_id: case_id.to_owned() };
+        let case = self.cases.get(case_id).ok_or_else(unknown)?;
+        let outside = || RetrievalError::TimestepRange { case_id: case_id.to_owned(), timestep };
+        case.view(timestep, &self.vocabulary).ok_or_else(outside)
+    }
+
+    /// Finds at most `k` pages among 1..`timestep`, best first, equal scores by page.
+    ///
+    /// # Errors
+    /// As [`Self::view`].
+    pub fn search_case(
+        &self,
+        case_id: &str,
+        timestep: u32,
+        query: &str,
+        k: usize,
+    ) -> Result<Vec<PageHit>, RetrievalError> {
+        Ok(self.view(case_id, timestep)?.search(query, k))
+    }
+
+    /// Finds at most `k` decisions, best first, equal scores by id. The timestep matters only for decisions whose file
+    /// gives them a `visible_from_page`.
+    #[must_use]
+    pub fn search_decisions(&self, timestep: u32, query: &str, k: usize) -> Vec<DecisionHit> {
+        self.decisions.search(timestep, query, k)
+    }
+
+    /// Counts decisions; the timestep as in [`Self::search_decisions`].
+    #[must_use]
+    pub fn decision_stats(&self, timestep: u32, filter: &StatsFilter) -> DecisionStats {
+        self.decisions.stats(timestep, filter)
+    }
+
+    /// Tells an episode its own scope.
+    ///
+    /// # Errors
+    /// As [`Self::view`].
+    pub fn case_status(&self, case_id: &str, timestep: u32) -> Result<CaseStatus, RetrievalError> {
+        let visible = self.view(case_id, timestep)?.timestep();
+        Ok(CaseStatus {
+            case_id: case_id.to_owned(),
+            timestep,
+            pages_visible: visible,
+            max_visible_page: visible,
+            source: "service",
+        })
+    }
+
+    /// Describes every case, for an operator.
+    #[must_use]
+    pub fn summary(&self) -> BTreeMap<String, CaseSummary> {
+        let of = |case: &Case| CaseSummary {
+            pages: case.page_count(),
+            timesteps: case.timesteps.clone(),
+            commit: case.commit.clone(),
+        };
+        self.cases.iter().map(|(id, case)| (id.clone(), of(case))).collect()
+    }
+
+    /// How many decisions there are.
+    #[must_use]
+    pub fn decision_count(&self) -> usize {
+        self.decisions.len()
+    }
+}

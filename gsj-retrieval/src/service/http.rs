@@ -1,0 +1,105 @@
+//! Paths and methods. Dispatch is by hand because the token is the rest of the path, whatever it holds.
+
+use super::refusal::Refusal;
+use super::{Scope, Shared, mcp};
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tracing::info;
+
+/// How much of a refused request's body is looked at, for its id.
+const REFUSED_BODY: usize = 1024 * 1024;
+
+/// One socket: everybody's, or one session's.
+pub(super) struct Front {
+    pub(super) shared: Arc<Shared>,
+    only: Option<Scope>,
+}
+
+pub(super) fn router(shared: Arc<Shared>, only: Option<Scope>) -> Router {
+    Router::new().fallback(serve).with_state(Arc::new(Front { shared, only }))
+}
+
+async fn serve(State(front): State<Arc<Front>>, request: Request) -> Response {
+    let path = percent_decode_str(request.uri().path()).decode_utf8_lossy().into_owned();
+    match path.as_str() {
+        "/health" => health(&front, request.headers()),
+        "/mcp" => episode(&front, "", request).await,
+        _ => match path.strip_prefix("/mcp/") {
+            Some(token) => episode(&front, token, request).await,
+            None => (StatusCode::NOT_FOUND, "not found").into_response(),
+        },
+    }
+}
+
+async fn episode(front: &Front, token: &str, request: Request) -> Response {
+    let episode = match front.shared.admit(token, front.only.as_ref()) {
+        Ok(episode) => episode,
+        Err(refusal) => return refuse(front, &refusal, request.into_body()).await,
+    };
+    if request.method() == Method::POST {
+        return mcp::post(front, episode, request).await;
+    }
+    (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, "POST")], "method not allowed").into_response()
+}
+
+async fn refuse(front: &Front, refusal: &Refusal, body: Body) -> Response {
+    info!(target: "gsj_retrieval", event = "refused", reason = refusal.reason(), "episode refused");
+    let id = match read_body(body, REFUSED_BODY, front.shared.options.body_timeout).await {
+        Ok(bytes) => request_id(&bytes),
+        Err(_) => Value::Null,
+    };
+    refusal.respond(&id)
+}
+
+/// The member `id` of a body that is a JSON object, else null.
+fn request_id(body: &[u8]) -> Value {
+    match serde_json::from_slice(body) {
+        Ok(Value::Object(mut object)) => object.remove("id").unwrap_or(Value::Null),
+        _ => Value::Null,
+    }
+}
+
+/// Strangers learn the state and nothing else: pages and cutoffs of a case are what the wall is about.
+fn health(front: &Front, headers: &HeaderMap) -> Response {
+    let library = front.shared.library();
+    let state = if library.is_some() { "ready" } else { "indexing" };
+    let mut body = json!({"state": state});
+    let admin = front.only.is_none() && bearer(headers).is_some_and(|token| front.shared.is_admin(token));
+    if admin && let (Some(library), Some(body)) = (library, body.as_object_mut()) {
+        let uptime = (front.shared.options.clock)().saturating_sub(front.shared.started);
+        body.insert("uptime_s".into(), json!(uptime));
+        body.insert("cases".into(), json!(library.summary()));
+        body.insert("decisions".into(), json!(library.decision_count()));
+    }
+    ([(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.trim().split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Why a body could not be read.
+pub(super) enum BodyFault {
+    TooLarge,
+    TooSlow,
+    Broken,
+}
+
+pub(super) async fn read_body(body: Body, limit: usize, within: Duration) -> Result<Bytes, BodyFault> {
+    match tokio::time::timeout(within, Limited::new(body, limit).collect()).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(BodyFault::TooLarge),
+        Ok(Err(_)) => Err(BodyFault::Broken),
+        Err(_) => Err(BodyFault::TooSlow),
+    }
+}

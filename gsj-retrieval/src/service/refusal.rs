@@ -1,0 +1,67 @@
+//! Why an episode is not served, and how that is said: a JSON-RPC error as 401 or 503 (retrieval.md section 2).
+
+use crate::RetrievalError;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
+use gsj_cutoff::tokens::{Reason, TokenError};
+use serde_json::{Value, json};
+
+/// The JSON-RPC code of every refusal.
+const CODE: i64 = -32001;
+
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// No library is served yet.
+    NotReady,
+    /// `/mcp` without more.
+    MissingToken,
+    /// The token is none, or its time is over.
+    Token(TokenError),
+    /// A good token, but of another session than this socket's.
+    OtherSession,
+    /// The case is not served, or has no such timestep.
+    Scope(RetrievalError),
+}
+
+impl Refusal {
+    pub(super) fn status(&self) -> StatusCode {
+        if matches!(self, Self::NotReady) { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::UNAUTHORIZED }
+    }
+
+    /// One word for logs and counters.
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            Self::NotReady => "not_ready",
+            Self::MissingToken => "missing",
+            Self::Token(error) => error.reason().as_str(),
+            Self::OtherSession => "other_session",
+            Self::Scope(RetrievalError::UnknownCase { .. }) => "unknown_case",
+            Self::Scope(_) => "bad_timestep",
+        }
+    }
+
+    /// What the caller reads. Holds nothing of the token but what a verified one claims, and no number of pages.
+    pub(super) fn message(&self) -> String {
+        match self {
+            Self::NotReady => "not ready: the service is indexing; wait until /health says state=ready".into(),
+            Self::MissingToken => "unauthorized: missing token; the address is /mcp/TOKEN".into(),
+            Self::Token(error) => match error.reason() {
+                Reason::Expired => "unauthorized: the token has expired; mint a new one".into(),
+                Reason::BadTimestep => "unauthorized: the token's timestep is outside 1.. and the last page".into(),
+                _ => format!("unauthorized: token invalid: {error}"),
+            },
+            Self::OtherSession => "unauthorized: the token belongs to another session".into(),
+            Self::Scope(RetrievalError::TimestepRange { case_id, timestep }) => {
+                format!("unauthorized: timestep {timestep} is outside 1.. and the last page of {case_id}")
+            }
+            Self::Scope(RetrievalError::UnknownCase { case_id }) => format!("unauthorized: unknown case {case_id}"),
+            Self::Scope(_) => "unauthorized: the token's scope is not served".into(),
+        }
+    }
+
+    pub(super) fn respond(&self, id: &Value) -> Response {
+        let body = json!({"jsonrpc": "2.0", "id": id, "error": {"code": CODE, "message": self.message()}});
+        (self.status(), [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+    }
+}
