@@ -14,6 +14,7 @@ mod int;
 mod number;
 mod object;
 mod owned;
+mod python;
 mod read;
 mod text;
 mod value;

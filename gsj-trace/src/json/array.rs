@@ -27,8 +27,8 @@ impl Default for Repr<'_> {
 
 impl<'a> Array<'a> {
     /// An empty array.
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        Self(Repr::Values(Vec::new()))
     }
 
     /// The number of elements.

@@ -37,6 +37,9 @@ impl PartialEq for Object<'_> {
 
 /// Walks two values side by side; `leaf` judges everything but two arrays or two objects.
 fn all_equal<'v>(a: ValueRef<'v>, b: ValueRef<'v>, leaf: fn(ValueRef<'_>, ValueRef<'_>) -> bool) -> bool {
+    if !(is_container(a) && is_container(b)) {
+        return leaf(a, b);
+    }
     let mut pending = vec![(a, b)];
     while let Some((a, b)) = pending.pop() {
         match (a, b) {

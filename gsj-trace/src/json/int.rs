@@ -62,6 +62,18 @@ impl Int {
     }
 }
 
+impl Ord for Int {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_ref().cmp(&other.as_ref())
+    }
+}
+
+impl PartialOrd for Int {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 impl From<i64> for Int {
     fn from(n: i64) -> Self {
         Self(Repr::Small(n))

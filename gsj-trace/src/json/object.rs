@@ -20,8 +20,8 @@ pub struct Object<'a> {
 
 impl<'a> Object<'a> {
     /// An empty object.
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        Self { members: Vec::new(), index: None }
     }
 
     /// The number of members.

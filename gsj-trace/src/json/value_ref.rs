@@ -143,6 +143,15 @@ impl<'v> ValueRef<'v> {
         }
     }
 
+    /// Python's `str()`: as [`ValueRef::show`], but arrays and objects in Python's own notation.
+    /// For the few places where the reference's bytes are kept whole.
+    pub fn python_text(self) -> String {
+        match self {
+            Self::Array(_) | Self::Object(_) => self.written(Style::PYTHON),
+            scalar => scalar.show(),
+        }
+    }
+
     /// Python's idea of truth (`checks.md` section 3).
     pub fn truthy(self) -> bool {
         match self {

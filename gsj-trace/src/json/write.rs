@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::float::push_float;
+use super::python::quote_python;
 use super::{Array, Object, StrRef, ValueRef};
 
 /// How to write.
@@ -12,15 +13,26 @@ pub(crate) struct Style {
     sorted: bool,
     /// Refuse what has no standard form: NaN, infinities, lone surrogates.
     exact: bool,
-    /// Line feeds and indentation.
-    indented: bool,
+    layout: Layout,
+}
+
+/// Blanks and notation.
+#[derive(Clone, Copy, PartialEq)]
+enum Layout {
+    /// JSON without a blank.
+    Compact,
+    /// JSON with line feeds and indentation.
+    Indented,
+    /// Python's `repr`.
+    Python,
 }
 
 impl Style {
-    pub(crate) const CANONICAL: Self = Self { sorted: true, exact: true, indented: false };
-    pub(super) const SHOWN: Self = Self { sorted: true, exact: false, indented: false };
-    pub(super) const COMPACT: Self = Self { sorted: false, exact: false, indented: false };
-    pub(super) const PRETTY: Self = Self { sorted: false, exact: false, indented: true };
+    pub(crate) const CANONICAL: Self = Self { sorted: true, exact: true, layout: Layout::Compact };
+    pub(super) const SHOWN: Self = Self { sorted: true, exact: false, layout: Layout::Compact };
+    pub(super) const COMPACT: Self = Self { sorted: false, exact: false, layout: Layout::Compact };
+    pub(super) const PRETTY: Self = Self { sorted: false, exact: false, layout: Layout::Indented };
+    pub(super) const PYTHON: Self = Self { sorted: false, exact: false, layout: Layout::Python };
 }
 
 /// The value has no exact JSON text.
@@ -63,7 +75,7 @@ pub(crate) fn write(value: ValueRef<'_>, style: Style, out: &mut String) -> Resu
                 match member {
                     Some((key, value)) => {
                         style.string(key, out)?;
-                        out.push_str(if style.indented { ": " } else { ":" });
+                        out.push_str(if style.layout == Layout::Compact { ":" } else { ": " });
                         Some(value)
                     }
                     None => {
@@ -83,6 +95,7 @@ impl Style {
     /// Writes a scalar, an empty container or an array of bare numbers whole; opens anything else.
     fn begin<'v>(self, value: ValueRef<'v>, out: &mut String) -> Result<Option<Frame<'v>>, Unwritable> {
         match value {
+            ValueRef::Null | ValueRef::Bool(_) if self.layout == Layout::Python => out.push_str(&value.show()),
             ValueRef::Null => out.push_str("null"),
             ValueRef::Bool(b) => out.push_str(if b { "true" } else { "false" }),
             ValueRef::Int(n) => {
@@ -112,9 +125,9 @@ impl Style {
 
     fn separate(self, more: bool, first: bool, depth: usize, out: &mut String) {
         if more && !first {
-            out.push(',');
+            out.push_str(if self.layout == Layout::Python { ", " } else { "," });
         }
-        if self.indented {
+        if self.layout == Layout::Indented {
             out.push('\n');
             out.extend(std::iter::repeat_n("  ", if more { depth } else { depth - 1 }));
         }
@@ -124,7 +137,7 @@ impl Style {
         out.push('[');
         for (at, item) in array.iter().enumerate() {
             if at > 0 {
-                out.push_str(if self.indented { ", " } else { "," });
+                out.push_str(if self.layout == Layout::Compact { "," } else { ", " });
             }
             match item {
                 ValueRef::Float(x) => self.float(x, out)?,
@@ -141,11 +154,17 @@ impl Style {
         if self.exact && !x.is_finite() {
             return Err(Unwritable);
         }
-        push_float(x, ["NaN", "Infinity", "-Infinity"], out);
+        let names =
+            if self.layout == Layout::Python { ["nan", "inf", "-inf"] } else { ["NaN", "Infinity", "-Infinity"] };
+        push_float(x, names, out);
         Ok(())
     }
 
     fn string(self, text: StrRef<'_>, out: &mut String) -> Result<(), Unwritable> {
+        if self.layout == Layout::Python {
+            quote_python(text, out);
+            return Ok(());
+        }
         out.push('"');
         match text.as_str() {
             Some(text) => escape(text, out),

@@ -1,0 +1,101 @@
+//! One trace as the rules see it.
+
+use gsj_trace::json::{Array, Int, Object, ValueRef};
+
+use crate::messages::{ToolResult, array_or_empty, object_or_empty, tool_results};
+use crate::patterns::timestep_members;
+
+/// A trace object with what several rules need.
+pub(crate) struct Trace<'v> {
+    object: &'v Object<'v>,
+    pub(crate) metadata: &'v Object<'v>,
+    pub(crate) tool_results: Vec<ToolResult<'v>>,
+    /// The last page that the session may have seen, when anything states it.
+    pub(crate) timestep: Option<Int>,
+}
+
+impl<'v> Trace<'v> {
+    pub(crate) fn new(object: &'v Object<'v>) -> Self {
+        let metadata = object_or_empty(object.get("metadata"));
+        let tool_results = tool_results(messages(object));
+        let timestep = timestep(metadata, &tool_results);
+        Self { object, metadata, tool_results, timestep }
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<ValueRef<'v>> {
+        self.object.get(key)
+    }
+
+    /// A member as array.
+    pub(crate) fn array(&self, key: &str) -> &'v Array<'v> {
+        array_or_empty(self.object.get(key))
+    }
+
+    /// The offered tools, when there are any.
+    pub(crate) fn roster(&self) -> Option<&'v Array<'v>> {
+        self.get("tools").and_then(ValueRef::as_array).filter(|tools| !tools.is_empty())
+    }
+
+    /// The messages of the prompt, then those of the response.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = &'v Object<'v>> {
+        messages(self.object)
+    }
+}
+
+fn messages<'v>(trace: &'v Object<'v>) -> impl Iterator<Item = &'v Object<'v>> {
+    let list = |key| array_or_empty(trace.get(key)).iter();
+    list("prompt_messages").chain(list("response_messages")).filter_map(ValueRef::as_object)
+}
+
+fn timestep(metadata: &Object<'_>, results: &[ToolResult<'_>]) -> Option<Int> {
+    let stated = |object: &Object<'_>| object.get("timestep").and_then(ValueRef::as_int).map(|n| n.to_int());
+    stated(metadata).or_else(|| stated(object_or_empty(metadata.get("task_metadata")))).or_else(|| {
+        results
+            .iter()
+            .filter(|result| result.is_of("mcp_gsj_case_status"))
+            .find_map(|result| timestep_members(&result.text().as_ref().lossy()).next())
+    })
+}
+
+/// The loss mask: which tokens are trained on.
+#[derive(Clone, Copy)]
+pub(crate) struct Mask<'v> {
+    pub(crate) array: &'v Array<'v>,
+    bare: Option<&'v [u32]>,
+}
+
+impl<'v> Mask<'v> {
+    pub(crate) fn of(trace: &Trace<'v>) -> Self {
+        let array = trace.array("loss_mask");
+        Self { array, bare: array.as_u32s() }
+    }
+
+    /// Whether the entry equals 1; `true` and `1.0` do.
+    pub(crate) fn is_trained(self, at: usize) -> bool {
+        match self.bare {
+            Some(bare) => bare.get(at) == Some(&1),
+            None => self.array.get(at).is_some_and(|entry| entry.python_eq(ValueRef::Int(1.into()))),
+        }
+    }
+
+    pub(crate) fn trained(self) -> usize {
+        (0..self.array.len()).filter(|at| self.is_trained(*at)).count()
+    }
+
+    /// The maximal runs of trained entries, as half-open ranges.
+    pub(crate) fn turns(self) -> Vec<std::ops::Range<usize>> {
+        let mut turns = Vec::new();
+        let mut start = None;
+        for at in 0..=self.array.len() {
+            match (self.is_trained(at), start) {
+                (true, None) => start = Some(at),
+                (false, Some(begun)) => {
+                    turns.push(begun..at);
+                    start = None;
+                }
+                _ => {}
+            }
+        }
+        turns
+    }
+}
