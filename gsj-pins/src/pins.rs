@@ -60,6 +60,11 @@ impl Pins {
         }
     }
 
+    /// Checks that there is a document with an object `pins` at all, whatever it approves.
+    pub fn check_usable(&self) -> Result<(), PinsError> {
+        self.sets().map(|_| ())
+    }
+
     /// The approved set under a key, at least one entry.
     pub fn approved(&self, key: Key) -> Result<Approved<'_>, PinsError> {
         let fault = |reason: &str| PinsError::key(&self.label, key, reason);
@@ -134,6 +139,8 @@ mod tests {
     #[test]
     fn faults_name_the_file_and_the_key() {
         let says = |pins: &Pins| pins.approved(Key::Settings).expect_err("a fault").to_string();
+        assert!(pins(r#"{"pins":[]}"#).check_usable().is_err());
+        assert_eq!(pins(r#"{"pins":{}}"#).check_usable(), Ok(()));
         assert!(says(&pins("{")).starts_with("pins `p.json` cannot be used: it is not JSON: "));
         assert!(says(&pins("\u{feff}{}")).contains("byte order mark"));
         assert!(says(&pins("[]")).contains("no member `pins`"));

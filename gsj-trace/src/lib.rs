@@ -1,4 +1,4 @@
-//! What a trace is: lenient JSON in, canonical JSON out, one trajectory from many completions.
+#![doc = include_str!("../README.md")]
 
 pub mod canonical;
 pub mod engine;

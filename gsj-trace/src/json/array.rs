@@ -63,8 +63,7 @@ impl<'a> Array<'a> {
     pub fn as_u32s(&self) -> Option<&[u32]> {
         match &self.0 {
             Repr::Ints(items) => Some(items),
-            Repr::Values(items) if items.is_empty() => Some(&[]),
-            Repr::Values(_) | Repr::Floats(_) => None,
+            _ => self.is_empty().then_some(&[]),
         }
     }
 
@@ -72,8 +71,7 @@ impl<'a> Array<'a> {
     pub fn as_f64s(&self) -> Option<&[f64]> {
         match &self.0 {
             Repr::Floats(items) => Some(items),
-            Repr::Values(items) if items.is_empty() => Some(&[]),
-            Repr::Values(_) | Repr::Ints(_) => None,
+            _ => self.is_empty().then_some(&[]),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The reader: `checks.md` section 1.
 
+use std::mem;
+
 use super::encoding::{self, push_point};
 use super::number::Run;
 use super::{Array, Object, Str, Value};
@@ -105,33 +107,31 @@ impl<'a> Reader<'a> {
                 }
             };
             loop {
-                match open.pop() {
+                match open.last_mut() {
                     None => {
                         self.skip_space();
-                        return if self.at == self.bytes.len() {
-                            Ok(value)
-                        } else {
-                            Err(self.syntax("the end of the document"))
-                        };
+                        let end = self.at == self.bytes.len();
+                        return if end { Ok(value) } else { Err(self.syntax("the end of the document")) };
                     }
-                    Some(Open::Array(mut items)) => {
+                    Some(Open::Array(items)) => {
                         items.push(value);
                         if self.array_goes_on()? {
-                            open.push(Open::Array(items));
                             continue 'value;
                         }
-                        value = Value::Array(Array::from(items));
                     }
-                    Some(Open::Object(mut object, key)) => {
-                        object.insert(key, value);
+                    Some(Open::Object(object, key)) => {
+                        object.insert(mem::replace(key, Str::from("")), value);
                         if self.next_is(b',', b'}', "`,` or `}`")? {
-                            let key = self.key()?;
-                            open.push(Open::Object(object, key));
+                            *key = self.key()?;
                             continue 'value;
                         }
-                        value = Value::Object(object);
                     }
                 }
+                value = match open.pop() {
+                    Some(Open::Array(items)) => Value::Array(Array::from(items)),
+                    Some(Open::Object(object, _)) => Value::Object(object),
+                    None => Value::Null,
+                };
             }
         }
     }

@@ -100,6 +100,17 @@ fn arrays_of_numbers_are_packed() {
 }
 
 #[test]
+fn an_empty_array_is_an_empty_array_of_anything() {
+    for empty in [Value::from(Vec::<u32>::new()), Value::from(Vec::<f64>::new()), Value::from(Vec::<Value<'_>>::new())]
+    {
+        let array = empty.as_array().expect("array");
+        assert_eq!((array.as_u32s(), array.as_f64s()), (Some(&[][..]), Some(&[][..])));
+        assert_eq!(empty, Value::parse(b"[]").expect("json"));
+        assert_eq!(empty.to_json(), "[]");
+    }
+}
+
+#[test]
 fn errors_say_where() {
     let error = Value::parse(b"{\n  \"a\": 1,\n}").expect_err("trailing comma");
     assert_eq!(error.to_string(), "expected a key in double quotes at line 3 column 1 (byte 12)");
