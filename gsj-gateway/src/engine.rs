@@ -337,9 +337,22 @@ impl Engine {
     /// # Errors
     /// When the engine has no `/tokenize`, or does not answer with a list of ids.
     pub async fn tokenize(&self, text: &str) -> Result<Vec<u32>, EngineError> {
+        self.tokens(serde_json::json!({"model": self.options.model, "prompt": text, "add_special_tokens": false})).await
+    }
+
+    /// The engine's own token ids of a conversation, rendered by its template up to where a reply begins.
+    pub(crate) async fn tokenize_chat(&self, messages: &Value, thinking: bool) -> Result<Vec<u32>, EngineError> {
+        let kwargs = serde_json::json!({"enable_thinking": thinking});
+        self.tokens(serde_json::json!({
+            "model": self.options.model, "messages": messages, "add_generation_prompt": true,
+            "add_special_tokens": false, "chat_template_kwargs": kwargs,
+        }))
+        .await
+    }
+
+    async fn tokens(&self, ask: Value) -> Result<Vec<u32>, EngineError> {
         let path = "/tokenize";
-        let body = serde_json::json!({"model": self.options.model, "prompt": text, "add_special_tokens": false});
-        let answer = self.ask(path, Some(Bytes::from(body.to_string()))).await?;
+        let answer = self.ask(path, Some(Bytes::from(ask.to_string()))).await?;
         answer
             .get("tokens")
             .and_then(Value::as_array)
@@ -351,8 +364,7 @@ impl Engine {
     pub(crate) async fn chat(&self, body: Bytes) -> Result<reqwest::Response, AttemptError> {
         let accept = if self.options.stream { "text/event-stream" } else { "application/json" };
         let sent = self.post("/v1/chat/completions", body).header(ACCEPT, accept).send().await;
-        let response =
-            sent.map_err(|e| AttemptError::Transport { reason: self.redact(&describe(&e)).into_owned() })?;
+        let response = sent.map_err(|e| AttemptError::Transport { reason: self.redact(&describe(&e)).into_owned() })?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
@@ -410,7 +422,7 @@ impl Engine {
         url
     }
 
-    fn unreadable(&self, path: &str, reason: &str) -> EngineError {
+    pub(crate) fn unreadable(&self, path: &str, reason: &str) -> EngineError {
         EngineError::Answer { url: format!("{}{path}", self.shown), reason: reason.to_owned() }
     }
 

@@ -13,8 +13,10 @@ mod record;
 #[cfg(feature = "scripted-engine")]
 pub mod scripted;
 mod session;
+mod tail;
 
 pub use clock::Clock;
 pub use engine::{ApiKey, Engine, EngineError, EngineIdentity, EngineKind, EngineOptions, Sampling};
 pub use failure::{FailureKind, SessionFailure};
 pub use session::{CallLimits, Recorded, Session, SessionError, SessionOptions};
+pub use tail::GenerationTail;
