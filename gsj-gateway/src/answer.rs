@@ -60,9 +60,8 @@ fn evidence(response: &Value<'_>) -> (Evidence, usize) {
     let filled = |value: Option<ValueRef<'_>>| value.and_then(ValueRef::as_array).map_or(0, |list| list.len());
     let choice = response.pointer("/choices/0");
     let of_choice = |key: &str| filled(choice.and_then(|choice| choice.get(key)));
-    let prompt = of_choice("input_token_ids")
-        .max(of_choice("prompt_token_ids"))
-        .max(filled(response.get("prompt_token_ids")));
+    let prompt =
+        of_choice("input_token_ids").max(of_choice("prompt_token_ids")).max(filled(response.get("prompt_token_ids")));
     let entries = choice.and_then(|choice| choice.get("logprobs")).and_then(|l| l.get("content"));
     let stamped = entries.and_then(|e| e.index(0)).is_some_and(|e| e.get("token_id").is_some());
     let listed = of_choice("token_ids").max(filled(response.get("token_ids")));
@@ -225,7 +224,8 @@ impl Reading {
             }
             return Ok(());
         }
-        let mut chunk = Value::parse(data.as_bytes()).map_err(|e| format!("an event of its stream is not JSON: {e}"))?;
+        let mut chunk =
+            Value::parse(data.as_bytes()).map_err(|e| format!("an event of its stream is not JSON: {e}"))?;
         self.assembler.push(chunk.as_ref());
         if let Some(error) = self.assembler.error() {
             let told = error.get("message").and_then(ValueRef::as_str);
@@ -293,7 +293,10 @@ mod tests {
         let first = reading
             .take(b"data: {\"id\":\"x\",\"choices\":[{\"index\":0,\"delta\":{\"reasoning\":\"r\"},\"token_ids\":[5],\"logprobs\":{\"content\":[{\"logprob\":-1.0}]}}],\"prompt_token_ids\":[1]}\n\ndata: {\"cho")
             .unwrap();
-        assert_eq!(text(&first), "data: {\"id\":\"x\",\"choices\":[{\"index\":0,\"delta\":{\"reasoning_content\":\"r\"}}]}\n\n");
+        assert_eq!(
+            text(&first),
+            "data: {\"id\":\"x\",\"choices\":[{\"index\":0,\"delta\":{\"reasoning_content\":\"r\"}}]}\n\n"
+        );
         let rest = b"ices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"completion_tokens\":1}}\n\ndata: [DONE]\n\n";
         assert_eq!(text(&reading.take(rest).unwrap()), "", "the end waits for the record");
         assert!(reading.is_done());
@@ -324,7 +327,8 @@ mod tests {
 
     #[test]
     fn missing_evidence_is_noticed() {
-        let judge = |text: String| Complete::from_whole(Dialect::Vllm, text.as_bytes(), Wants::default()).unwrap().evidence;
+        let judge =
+            |text: String| Complete::from_whole(Dialect::Vllm, text.as_bytes(), Wants::default()).unwrap().evidence;
         assert_eq!(judge(WHOLE.replace("[1,2]", "null")), Evidence::NoTokenIds);
         assert_eq!(judge(WHOLE.replace("[7]", "null")), Evidence::NoTokenIds);
         assert_eq!(judge(WHOLE.replace(r#"{"content":[{"token":"a","logprob":-0.5}]}"#, "null")), Evidence::NoLogprobs);

@@ -55,7 +55,9 @@ impl Progress {
 enum Step {
     Complete(Box<Complete>),
     /// An answer began and did not end as one.
-    Incomplete { reason: String },
+    Incomplete {
+        reason: String,
+    },
     /// No answer.
     Refused(AttemptError),
     /// The agent left.
@@ -151,7 +153,11 @@ impl Call {
         let response = progress.engine(asked).await.map_err(Step::Refused)?;
         let kind = response.headers().get(header::CONTENT_TYPE);
         let streamed = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-        if streamed { self.read_stream(response, to_agent, progress).await } else { self.read_whole(response, progress).await }
+        if streamed {
+            self.read_stream(response, to_agent, progress).await
+        } else {
+            self.read_whole(response, progress).await
+        }
     }
 
     async fn read_whole(&self, mut response: reqwest::Response, progress: &mut Progress) -> Result<Step, Step> {

@@ -118,8 +118,10 @@ impl SessionFailure {
         };
         let lower = message.to_lowercase();
         let code = status.as_u16();
-        let about_model = lower.contains("model") && ["exist", "not found", "unknown"].iter().any(|w| lower.contains(w));
-        let too_long = ["context length", "maximum context", "context window", "input is too long", "exceeds the model"];
+        let about_model =
+            lower.contains("model") && ["exist", "not found", "unknown"].iter().any(|w| lower.contains(w));
+        let too_long =
+            ["context length", "maximum context", "context window", "input is too long", "exceeds the model"];
         match status {
             _ if error.is_passing() => Self::new(
                 FailureKind::EngineFailing,
@@ -139,7 +141,9 @@ impl SessionFailure {
             }
             StatusCode::NOT_FOUND => Self::new(
                 FailureKind::RequestRefused,
-                format!("{url} has no /v1/chat/completions (HTTP 404); configure the base URL of an OpenAI-compatible engine"),
+                format!(
+                    "{url} has no /v1/chat/completions (HTTP 404); configure the base URL of an OpenAI-compatible engine"
+                ),
             ),
             _ if too_long.iter().any(|words| lower.contains(words)) => Self::new(
                 FailureKind::ContextOverflow,
@@ -149,7 +153,9 @@ impl SessionFailure {
             ),
             _ if status.is_redirection() => Self::new(
                 FailureKind::RequestRefused,
-                format!("{url} answers with a redirect (HTTP {code}), which is not followed; configure the engine's own address"),
+                format!(
+                    "{url} answers with a redirect (HTTP {code}), which is not followed; configure the engine's own address"
+                ),
             ),
             _ => {
                 let cure = if lower.contains("tool") && engine.options().kind == EngineKind::Vllm {
@@ -169,18 +175,27 @@ impl SessionFailure {
     pub(crate) fn incomplete(engine: &Engine, reason: &str, tried: u32) -> Self {
         Self::new(
             FailureKind::EngineFailing,
-            format!("the engine at {} gave no whole answer ({reason}; {}); look at its own log", engine.url(), times(tried)),
+            format!(
+                "the engine at {} gave no whole answer ({reason}; {}); look at its own log",
+                engine.url(),
+                times(tried)
+            ),
         )
     }
 
     pub(crate) fn no_token_ids(engine: &Engine) -> Self {
         let cure = match engine.options().kind {
             EngineKind::Vllm => "vLLM must be 0.10.2 or later, which knows `return_token_ids`",
-            EngineKind::Sglang => "SGLang must be a version that knows `return_prompt_token_ids` and `return_meta_info` for chat completions",
+            EngineKind::Sglang => {
+                "SGLang must be a version that knows `return_prompt_token_ids` and `return_meta_info` for chat completions"
+            }
         };
         Self::new(
             FailureKind::NoTokenIds,
-            format!("the engine at {} returns no token ids with its answers, so nothing can be trained on them; {cure}", engine.url()),
+            format!(
+                "the engine at {} returns no token ids with its answers, so nothing can be trained on them; {cure}",
+                engine.url()
+            ),
         )
     }
 

@@ -23,8 +23,7 @@ impl ApiKey {
     /// [`EngineError::ApiKey`] when it is empty or cannot stand in a header.
     pub fn new(secret: &str) -> Result<Self, EngineError> {
         let secret = secret.trim();
-        let mut header =
-            HeaderValue::from_str(&format!("Bearer {secret}")).map_err(|_| EngineError::ApiKey)?;
+        let mut header = HeaderValue::from_str(&format!("Bearer {secret}")).map_err(|_| EngineError::ApiKey)?;
         if secret.is_empty() {
             return Err(EngineError::ApiKey);
         }

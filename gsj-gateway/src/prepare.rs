@@ -59,7 +59,8 @@ pub(crate) enum Original {
 impl Original {
     fn of(body: &Bytes, value: &Value<'_>) -> Self {
         // Other encodings than plain UTF-8 are read too, but cannot stand in the log as they are.
-        let plain = body.trim_ascii_start().starts_with(b"{") && !body.contains(&0) && std::str::from_utf8(body).is_ok();
+        let plain =
+            body.trim_ascii_start().starts_with(b"{") && !body.contains(&0) && std::str::from_utf8(body).is_ok();
         if plain { Self::Verbatim(body.clone()) } else { Self::Rewritten(value.to_json()) }
     }
 
@@ -86,11 +87,7 @@ pub(crate) enum Malformed {
     NoMessages,
 }
 
-pub(crate) fn prepare(
-    engine: &EngineOptions,
-    sampling: &Sampling,
-    body: &Bytes,
-) -> Result<Prepared, Malformed> {
+pub(crate) fn prepare(engine: &EngineOptions, sampling: &Sampling, body: &Bytes) -> Result<Prepared, Malformed> {
     let mut value = Value::parse(body)?;
     let original = Original::of(body, &value);
     let members = value.as_object_mut().ok_or(Malformed::NotAnObject)?;
@@ -188,7 +185,8 @@ mod tests {
         let body = Bytes::from_static(
             br#"{"model":"stub","messages":[{"role":"user","content":"x"},{"role":"assistant","reasoning_content":"r"}],"stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":8192}"#,
         );
-        let sampling = Sampling { temperature: Some(0.7), top_k: Some(-1), max_tokens: Some(512), ..Sampling::default() };
+        let sampling =
+            Sampling { temperature: Some(0.7), top_k: Some(-1), max_tokens: Some(512), ..Sampling::default() };
         let prepared = prepare(&engine(EngineKind::Vllm, false), &sampling, &body).unwrap();
         assert_eq!(prepared.original.line().as_bytes(), body, "the agent's bytes are kept as they came");
         assert_eq!(
@@ -200,7 +198,10 @@ mod tests {
             sent,
             r#"{"model":"served","messages":[{"role":"user","content":"x"},{"role":"assistant","reasoning":"r"}],"stream":false,"max_completion_tokens":512,"temperature":0.7,"top_k":-1,"logprobs":true,"return_token_ids":true,"top_logprobs":0}"#
         );
-        assert_eq!(prepared.sampling.to_json(), r#"{"temperature":0.7,"top_k":-1,"max_tokens":512,"logprobs_mode":null}"#);
+        assert_eq!(
+            prepared.sampling.to_json(),
+            r#"{"temperature":0.7,"top_k":-1,"max_tokens":512,"logprobs_mode":null}"#
+        );
         assert_eq!(prepared.model_requested.as_deref(), Some("stub"));
     }
 
@@ -223,7 +224,10 @@ mod tests {
             let body = Bytes::from_static(body.as_bytes());
             prepare(&engine(EngineKind::Vllm, true), &sampling, &body).unwrap().request
         };
-        assert!(limit(r#"{"messages":[],"max_tokens":9}"#, Some(50)).contains(r#""max_tokens":9"#), "the agent asks for less");
+        assert!(
+            limit(r#"{"messages":[],"max_tokens":9}"#, Some(50)).contains(r#""max_tokens":9"#),
+            "the agent asks for less"
+        );
         assert!(limit(r#"{"messages":[]}"#, Some(50)).contains(r#""max_tokens":50"#), "the agent asks for nothing");
         let both = limit(r#"{"messages":[],"max_tokens":9,"max_completion_tokens":70}"#, Some(50));
         assert!(both.contains(r#""max_completion_tokens":9"#) && !both.contains(r#""max_tokens""#), "{both}");
@@ -233,7 +237,9 @@ mod tests {
     #[test]
     fn what_is_no_chat_request_is_refused() {
         let refuse = |body: &'static [u8]| {
-            prepare(&engine(EngineKind::Vllm, true), &Sampling::default(), &Bytes::from_static(body)).unwrap_err().to_string()
+            prepare(&engine(EngineKind::Vllm, true), &Sampling::default(), &Bytes::from_static(body))
+                .unwrap_err()
+                .to_string()
         };
         assert!(refuse(b"{").starts_with("the request body is not JSON"));
         assert_eq!(refuse(b"[]"), "the request body is not a JSON object");

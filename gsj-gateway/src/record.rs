@@ -81,7 +81,8 @@ impl<'a> Record<'a> {
         let raw = self.session.engine.redact(&raw);
         let original = self.prepared.map(|prepared| prepared.original.line());
         let mut line = String::with_capacity(
-            raw.len() + raw.len() / 8
+            raw.len()
+                + raw.len() / 8
                 + self.response.map_or(0, str::len)
                 + self.prepared.map_or(0, |p| p.request.len())
                 + original.as_ref().map_or(0, |text| text.len())

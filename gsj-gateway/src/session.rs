@@ -27,7 +27,8 @@ use crate::{call, downstream};
 const BODY_LIMIT: usize = 64 << 20;
 /// What an agent is told once its session cannot go on. Agents judge errors by words and numbers
 /// in the text (`agent.md` section 2): none of those that make them try again stand here.
-const GONE: &str = r#"{"error":{"message":"This episode takes no more model calls.","type":"gone","param":null,"code":"gone"}}"#;
+const GONE: &str =
+    r#"{"error":{"message":"This episode takes no more model calls.","type":"gone","param":null,"code":"gone"}}"#;
 
 /// What one session may ask for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -128,8 +129,8 @@ impl Session {
         if options.metadata.as_object().is_none() {
             return Err(SessionError::Metadata { session_id: options.session_id });
         }
-        let log = Log::create(&options.log)
-            .map_err(|source| SessionError::Log { path: options.log.clone(), source })?;
+        let log =
+            Log::create(&options.log).map_err(|source| SessionError::Log { path: options.log.clone(), source })?;
         let created_at = options.clock.now();
         let inner = Inner {
             engine,

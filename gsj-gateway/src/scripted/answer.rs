@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use serde_json::{Map, Value, json};
 
 use super::python_json;
@@ -16,7 +17,6 @@ use super::script::Fault;
 const PIECE: usize = 24;
 /// Stands for NaN in a JSON tree, which cannot hold one; no log-probability is near it.
 const NAN_MARK: f64 = -1.25e300;
-const NAN_MARK_TEXT: &str = "-1.25e300";
 
 /// What the engine says in one answer.
 pub(super) struct Said {
@@ -133,7 +133,7 @@ fn usage(said: &Said) -> Value {
 }
 
 fn text_of(value: &Value) -> String {
-    value.to_string().replace(NAN_MARK_TEXT, "NaN")
+    value.to_string().replace(&Value::from(NAN_MARK).to_string(), "NaN")
 }
 
 /// The end of a connection in the middle of an answer.
@@ -165,9 +165,12 @@ pub(super) fn whole(app: &App, request: &Value, said: &Said) -> Response {
 }
 
 pub(super) fn streamed(app: &App, request: &Value, said: &Said) -> Response {
-    let events = events(app, request, said);
-    (StatusCode::OK, [(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(futures_util::stream::iter(events)))
-        .into_response()
+    // A pause before each event lets the server send the ones before it, as an engine does.
+    let events = futures_util::stream::iter(events(app, request, said)).then(async |event| {
+        tokio::task::yield_now().await;
+        event
+    });
+    (StatusCode::OK, [(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response()
 }
 
 fn events(app: &App, request: &Value, said: &Said) -> Vec<io::Result<Bytes>> {

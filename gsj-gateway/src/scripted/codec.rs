@@ -23,8 +23,7 @@ pub(super) struct Codec {
 
 impl Codec {
     pub(super) fn read(bytes: &[u8], seed: u64) -> Result<Self, ScriptedError> {
-        let tokenizer = Tokenizer::from_bytes(bytes)
-            .map_err(|e| ScriptedError::Tokenizer { reason: e.to_string() })?;
+        let tokenizer = Tokenizer::from_bytes(bytes).map_err(|e| ScriptedError::Tokenizer { reason: e.to_string() })?;
         let (end_of_turn, end_of_turn_text) = END_OF_TURN
             .iter()
             .find_map(|text| Some((tokenizer.token_to_id(text)?, *text)))

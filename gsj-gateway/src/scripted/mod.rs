@@ -137,11 +137,7 @@ impl ScriptedEngine {
     ///
     /// # Errors
     /// When the listener cannot accept any more.
-    pub async fn serve(
-        &self,
-        listener: tokio::net::TcpListener,
-        stop: CancellationToken,
-    ) -> std::io::Result<()> {
+    pub async fn serve(&self, listener: tokio::net::TcpListener, stop: CancellationToken) -> std::io::Result<()> {
         serve::serve(self.router(), listener, stop).await
     }
 }

@@ -256,14 +256,13 @@ fn say(app: &App, request: &Value, step: &Step, fault: Option<Fault>) -> Result<
         let message = format!("This model's maximum context length is {room} tokens, the prompt has {}", prompt.len());
         return Err(Box::new(bad_request(&message)));
     }
-    let asked = ["max_completion_tokens", "max_tokens"].iter().find_map(|key| request.get(key)?.as_u64()).filter(|n| *n > 0);
+    let asked =
+        ["max_completion_tokens", "max_tokens"].iter().find_map(|key| request.get(key)?.as_u64()).filter(|n| *n > 0);
     let room = room - prompt.len() - 4;
     let limit = asked.and_then(|n| usize::try_from(n).ok()).map_or(room, |n| n.min(room));
     let mut ids = app.tokens(&step.text())?;
-    let mut finish = step
-        .finish_reason
-        .clone()
-        .unwrap_or_else(|| if step.calls_tools() { "tool_calls" } else { "stop" }.to_owned());
+    let mut finish =
+        step.finish_reason.clone().unwrap_or_else(|| if step.calls_tools() { "tool_calls" } else { "stop" }.to_owned());
     if finish != "length" && finish != "abort" {
         ids.push(app.codec.end_of_turn());
     }

@@ -77,9 +77,7 @@ impl Step {
 fn call_text(call: &Value) -> String {
     let function = call.get("function").unwrap_or(call);
     let arguments = match function.get("arguments") {
-        Some(Value::String(text)) => {
-            serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()))
-        }
+        Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone())),
         Some(other) => other.clone(),
         None => Value::Object(Map::new()),
     };
@@ -117,17 +115,14 @@ impl Script {
             };
             list.into_iter()
                 .enumerate()
-                .map(|(i, turn)| {
-                    serde_json::from_value(turn).map_err(|e| wrong(format!("{whose}, turn {i}: {e}")))
-                })
+                .map(|(i, turn)| serde_json::from_value(turn).map_err(|e| wrong(format!("{whose}, turn {i}: {e}"))))
                 .collect()
         };
         let mut entries = Vec::new();
         match value {
             Value::Array(_) => entries.push((None, turns(value, "the script")?)),
             Value::Object(_) => {
-                let several: Several =
-                    serde_json::from_value(value).map_err(|e| wrong(e.to_string()))?;
+                let several: Several = serde_json::from_value(value).map_err(|e| wrong(e.to_string()))?;
                 for (key, list) in several.scripts {
                     let list = turns(list, &format!("`scripts.{key}`"))?;
                     entries.push((Some(key), list));
@@ -141,10 +136,8 @@ impl Script {
 
     /// The turn to play, and the fault to show with it this time.
     pub(super) fn step(&self, user_prompt: &str, turn: usize) -> (Step, Option<Fault>) {
-        let found = self
-            .entries
-            .iter()
-            .position(|(key, _)| key.as_deref().is_none_or(|part| user_prompt.contains(part)));
+        let found =
+            self.entries.iter().position(|(key, _)| key.as_deref().is_none_or(|part| user_prompt.contains(part)));
         let Some(index) = found else {
             return (Step::done(), None);
         };
@@ -196,10 +189,7 @@ mod tests {
 
     #[test]
     fn an_unknown_fault_or_key_is_refused_with_its_turn() {
-        for bad in [
-            r#"[{"content": "x"}, {"fault": "explode"}]"#,
-            r#"[{"content": "x"}, {"contents": "y"}]"#,
-        ] {
+        for bad in [r#"[{"content": "x"}, {"fault": "explode"}]"#, r#"[{"content": "x"}, {"contents": "y"}]"#] {
             let error = Script::read(bad.as_bytes()).unwrap_err().to_string();
             assert!(error.contains("turn 1"), "{error}");
         }

@@ -12,11 +12,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Clone)]
 pub(super) struct Connection(pub(super) CancellationToken);
 
-pub(super) async fn serve(
-    router: Router,
-    listener: TcpListener,
-    stop: CancellationToken,
-) -> io::Result<()> {
+pub(super) async fn serve(router: Router, listener: TcpListener, stop: CancellationToken) -> io::Result<()> {
     let mut connections = JoinSet::new();
     loop {
         let stream = tokio::select! {
@@ -31,8 +27,8 @@ pub(super) async fn serve(
             if stream.set_nodelay(true).is_err() {
                 return;
             }
-            let mut connection = http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+            let mut connection =
+                http1::Builder::new().serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
             tokio::select! {
                 _ = &mut connection => {}
                 () = reset.cancelled() => {

@@ -18,9 +18,7 @@ impl ChatTemplate {
     pub(super) fn compile(source: &str, end_of_turn: &'static str) -> Result<Self, ScriptedError> {
         let wrong = |e: Error| ScriptedError::Template { reason: format!("{e:#}") };
         let mut environment = Environment::new();
-        environment.set_syntax(
-            SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().map_err(wrong)?,
-        );
+        environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().map_err(wrong)?);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.set_fuel(Some(FUEL));
         environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
@@ -102,8 +100,8 @@ fn tojson(value: Item, options: Kwargs) -> Result<String, Error> {
         return Err(Error::new(ErrorKind::InvalidOperation, "tojson: ensure_ascii=True is not supported"));
     }
     if sorted == Some(true) {
-        let mut plain = serde_json::to_value(&value)
-            .map_err(|e| Error::new(ErrorKind::InvalidOperation, e.to_string()))?;
+        let mut plain =
+            serde_json::to_value(&value).map_err(|e| Error::new(ErrorKind::InvalidOperation, e.to_string()))?;
         plain.sort_all_objects();
         return Ok(python_json::write(&plain, indent));
     }

@@ -7,7 +7,20 @@ use crate::support::{Gateway, KINDS, Served, engine_options, scripted_options, u
 
 /// Words in an error's text that make pi try again (`agent.md` section 2).
 const RETRY_WORDS: [&str; 14] = [
-    "429", "500", "502", "503", "504", "524", "timeout", "rate", "server", "internal", "overloaded", "connection", "terminated", "ended without",
+    "429",
+    "500",
+    "502",
+    "503",
+    "504",
+    "524",
+    "timeout",
+    "rate",
+    "server",
+    "internal",
+    "overloaded",
+    "connection",
+    "terminated",
+    "ended without",
 ];
 
 fn fault(name: &str, times: u32) -> Value {
@@ -88,7 +101,10 @@ async fn nothing_listening_is_named_without_user_information() {
     let gateway = Gateway::open(options).await;
     assert_gone(&gateway, true).await;
     let failure = failure_of(&gateway).await.to_string();
-    assert!(failure.starts_with(&format!("the engine at http://{unused} cannot be reached (Connection refused")), "{failure}");
+    assert!(
+        failure.starts_with(&format!("the engine at http://{unused} cannot be reached (Connection refused")),
+        "{failure}"
+    );
     assert!(!failure.contains("canary") && !failure.contains("bob"), "{failure}");
     assert!(!std::fs::read_to_string(&gateway.log).unwrap().contains("canary"));
 }
@@ -131,7 +147,11 @@ async fn a_cut_stream_is_retried_as_long_as_the_agent_has_nothing() {
 async fn answers_without_evidence_end_the_session() {
     for kind in KINDS {
         for (name, expected, cure) in [
-            ("no_token_ids", FailureKind::NoTokenIds, if kind == EngineKind::Vllm { "0.10.2" } else { "return_meta_info" }),
+            (
+                "no_token_ids",
+                FailureKind::NoTokenIds,
+                if kind == EngineKind::Vllm { "0.10.2" } else { "return_meta_info" },
+            ),
             ("no_logprobs", FailureKind::NoLogprobs, "`logprobs`"),
         ] {
             for stream in [true, false] {

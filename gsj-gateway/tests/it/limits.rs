@@ -7,7 +7,8 @@ use crate::support::{Gateway, Served, engine_options, scripted_options, user};
 
 async fn limited(limits: CallLimits) -> (Served, Gateway) {
     let engine = Served::scripted(scripted_options(&json!([]), EngineKind::Vllm)).await;
-    let gateway = Gateway::open_with(engine_options(EngineKind::Vllm, engine.url()), |session| session.limits = limits).await;
+    let gateway =
+        Gateway::open_with(engine_options(EngineKind::Vllm, engine.url()), |session| session.limits = limits).await;
     (engine, gateway)
 }
 
@@ -58,7 +59,8 @@ async fn what_is_no_chat_request_is_refused_and_the_session_goes_on() {
 async fn the_models_list_names_the_served_model() {
     let (_engine, gateway) = limited(CallLimits::default()).await;
     let url = format!("{}/v1/models", gateway.served.url());
-    let answer: Value = serde_json::from_slice(&gateway.client.get(url).send().await.unwrap().bytes().await.unwrap()).unwrap();
+    let answer: Value =
+        serde_json::from_slice(&gateway.client.get(url).send().await.unwrap().bytes().await.unwrap()).unwrap();
     assert_eq!(answer["data"][0]["id"], "tiny");
 }
 

@@ -40,7 +40,10 @@ async fn text_and_ids_go_both_ways() {
     assert_eq!(post(&engine, "/detokenize", &json!({"tokens": ids})).await["prompt"], "é<|im_end|>\n");
     let rendered = post(&engine, "/tokenize", &user("do")).await;
     let text = post(&engine, "/detokenize", &json!({"tokens": rendered["tokens"]})).await;
-    assert_eq!(text["prompt"], "<|im_start|>system\ns<|im_end|>\n<|im_start|>user\ndo<|im_end|>\n<|im_start|>assistant\n");
+    assert_eq!(
+        text["prompt"],
+        "<|im_start|>system\ns<|im_end|>\n<|im_start|>user\ndo<|im_end|>\n<|im_start|>assistant\n"
+    );
 }
 
 #[tokio::test]
@@ -55,13 +58,20 @@ async fn the_thinking_switch_reaches_the_template() {
 
 #[tokio::test]
 async fn limits_cut_what_is_said() {
-    let engine = Served::scripted(scripted_options(&json!([{"content": "long text"}, {"content": "x", "finish_reason": "length"}]), EngineKind::Vllm)).await;
+    let engine = Served::scripted(scripted_options(
+        &json!([{"content": "long text"}, {"content": "x", "finish_reason": "length"}]),
+        EngineKind::Vllm,
+    ))
+    .await;
     let mut request = user("do");
     request["stream"] = json!(false);
     request["model"] = json!("tiny");
     request["max_tokens"] = json!(4);
     let answer = post(&engine, "/v1/chat/completions", &request).await;
-    assert_eq!((&answer["choices"][0]["message"]["content"], &answer["choices"][0]["finish_reason"]), (&json!("long"), &json!("length")));
+    assert_eq!(
+        (&answer["choices"][0]["message"]["content"], &answer["choices"][0]["finish_reason"]),
+        (&json!("long"), &json!("length"))
+    );
     request["messages"].as_array_mut().unwrap().push(json!({"role": "assistant", "content": "long"}));
     request["return_token_ids"] = json!(true);
     let answer = post(&engine, "/v1/chat/completions", &request).await;

@@ -61,8 +61,12 @@ async fn an_engine_that_echoes_the_key_does_not_spread_it() {
             (status, json!({"error": {"message": format!("bad request with {key}")}}).to_string())
         })
     };
-    for status in [StatusCode::UNAUTHORIZED, StatusCode::BAD_REQUEST, StatusCode::INTERNAL_SERVER_ERROR, StatusCode::OK] {
-        let engine = Served::router(axum::Router::new().route("/v1/chat/completions", echo(status)).route("/tokenize", echo(status))).await;
+    for status in [StatusCode::UNAUTHORIZED, StatusCode::BAD_REQUEST, StatusCode::INTERNAL_SERVER_ERROR, StatusCode::OK]
+    {
+        let engine = Served::router(
+            axum::Router::new().route("/v1/chat/completions", echo(status)).route("/tokenize", echo(status)),
+        )
+        .await;
         let mut options = with_key(engine.url(), CANARY);
         options.retries = 1;
         let asked = Engine::new(options.clone()).unwrap().tokenize("x").await.unwrap_err();

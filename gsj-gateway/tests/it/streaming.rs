@@ -65,7 +65,11 @@ async fn the_first_piece_passes_on_alone_and_the_record_stands_before_the_end() 
     let gateway = Gateway::open(engine_options(EngineKind::Vllm, engine.url())).await;
     feed.send(Bytes::from(FIRST)).await.unwrap();
     let mut response = gateway.post(&user("do")).await.unwrap();
-    let first = tokio::time::timeout(PATIENCE, response.chunk()).await.expect("it does not wait for the rest").unwrap().unwrap();
+    let first = tokio::time::timeout(PATIENCE, response.chunk())
+        .await
+        .expect("it does not wait for the rest")
+        .unwrap()
+        .unwrap();
     assert_eq!(
         std::str::from_utf8(&first).unwrap(),
         "data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"Hel\"}}]}\n\n"
@@ -134,7 +138,11 @@ async fn an_error_in_the_stream_is_half_an_answer() {
     let gateway = Gateway::open(engine_options(EngineKind::Vllm, engine.url())).await;
     feed.send(Bytes::from(FIRST)).await.unwrap();
     let response = gateway.post(&user("do")).await.unwrap();
-    feed.send(Bytes::from_static(b"data: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\ndata: [DONE]\n\n")).await.unwrap();
+    feed.send(Bytes::from_static(
+        b"data: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\ndata: [DONE]\n\n",
+    ))
+    .await
+    .unwrap();
     assert!(response.bytes().await.is_err());
     until_recorded(&gateway, 1).await;
     assert_eq!(gateway.outcomes(), ["aborted"]);

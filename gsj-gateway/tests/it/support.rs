@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub const MODEL: &str = "tiny";
+pub(crate) const MODEL: &str = "tiny";
 
 /// ChatML, as plain as can be, with tools and reasoning.
-pub const TEMPLATE: &str = "{%- for t in tools or [] %}{{ t | tojson }}\n{%- endfor %}{%- for m in messages %}<|im_start|>{{ m.role }}
+pub(crate) const TEMPLATE: &str =
+    "{%- for t in tools or [] %}{{ t | tojson }}\n{%- endfor %}{%- for m in messages %}<|im_start|>{{ m.role }}
 {% if m.reasoning_content %}<think>
 {{ m.reasoning_content }}
 </think>
 
-{% endif %}{{ m.content }}{% for c in m.tool_calls or [] %}{% if m.content or not loop.first %}
-{% endif %}<tool_call>
+{% endif %}{{ m.content }}{% for c in m.tool_calls or [] %}{% if m.content or not loop.first %}{{ '\\n' }}{% endif %}<tool_call>
 {\"name\": {{ c.function.name | tojson }}, \"arguments\": {{ c.function.arguments | tojson }}}
 </tool_call>{% endfor %}<|im_end|>
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
@@ -32,7 +32,7 @@ pub const TEMPLATE: &str = "{%- for t in tools or [] %}{{ t | tojson }}\n{%- end
 {% endif %}{% endif %}";
 
 /// A byte-level tokenizer without merges: a token a byte, and the special tokens.
-pub fn tokenizer() -> Vec<u8> {
+pub(crate) fn tokenizer() -> Vec<u8> {
     let mut vocab = BTreeMap::new();
     let mut next = 0x100;
     for byte in 0..=255_u32 {
@@ -60,22 +60,22 @@ pub fn tokenizer() -> Vec<u8> {
     .into_bytes()
 }
 
-pub fn scripted_options(script: &Value, kind: EngineKind) -> ScriptedOptions {
+pub(crate) fn scripted_options(script: &Value, kind: EngineKind) -> ScriptedOptions {
     ScriptedOptions::new(script.to_string(), tokenizer(), TEMPLATE, kind, MODEL)
 }
 
 /// Something that serves until it is dropped.
-pub struct Served {
-    pub addr: SocketAddr,
+pub(crate) struct Served {
+    pub(crate) addr: SocketAddr,
     stop: CancellationToken,
 }
 
 impl Served {
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.addr)
     }
 
-    pub async fn scripted(options: ScriptedOptions) -> Self {
+    pub(crate) async fn scripted(options: ScriptedOptions) -> Self {
         let engine = ScriptedEngine::new(options).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let served = Self { addr: listener.local_addr().unwrap(), stop: CancellationToken::new() };
@@ -84,7 +84,7 @@ impl Served {
         served
     }
 
-    pub async fn router(router: axum::Router) -> Self {
+    pub(crate) async fn router(router: axum::Router) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let served = Self { addr: listener.local_addr().unwrap(), stop: CancellationToken::new() };
         let stop = served.stop.clone();
@@ -105,7 +105,7 @@ impl Drop for Served {
 }
 
 /// Options for tests: hardly any wait between attempts.
-pub fn engine_options(kind: EngineKind, url: impl Into<String>) -> EngineOptions {
+pub(crate) fn engine_options(kind: EngineKind, url: impl Into<String>) -> EngineOptions {
     EngineOptions {
         backoff: Duration::from_millis(5),
         connect_timeout: Duration::from_secs(5),
@@ -115,20 +115,20 @@ pub fn engine_options(kind: EngineKind, url: impl Into<String>) -> EngineOptions
 }
 
 /// A gateway for one session.
-pub struct Gateway {
-    pub session: Session,
-    pub log: PathBuf,
-    pub served: Served,
-    pub client: reqwest::Client,
+pub(crate) struct Gateway {
+    pub(crate) session: Session,
+    pub(crate) log: PathBuf,
+    pub(crate) served: Served,
+    pub(crate) client: reqwest::Client,
     _folder: tempfile::TempDir,
 }
 
 impl Gateway {
-    pub async fn open(engine: EngineOptions) -> Self {
+    pub(crate) async fn open(engine: EngineOptions) -> Self {
         Self::open_with(engine, |_| {}).await
     }
 
-    pub async fn open_with(engine: EngineOptions, change: impl FnOnce(&mut SessionOptions)) -> Self {
+    pub(crate) async fn open_with(engine: EngineOptions, change: impl FnOnce(&mut SessionOptions)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("session.log");
         let engine = Arc::new(Engine::new(engine).unwrap());
@@ -140,13 +140,13 @@ impl Gateway {
         Self { session, log, served, client, _folder: folder }
     }
 
-    pub async fn post(&self, request: &Value) -> reqwest::Result<reqwest::Response> {
+    pub(crate) async fn post(&self, request: &Value) -> reqwest::Result<reqwest::Response> {
         let url = format!("{}/v1/chat/completions", self.served.url());
         self.client.post(url).header("authorization", "Bearer agent-key").body(request.to_string()).send().await
     }
 
     /// A call that must succeed: the message, the finish reason, the usage, and the bytes.
-    pub async fn ask(&self, request: &Value) -> Answer {
+    pub(crate) async fn ask(&self, request: &Value) -> Answer {
         let response = self.post(request).await.unwrap();
         assert_eq!(response.status(), 200);
         let streamed = response.headers()["content-type"] == "text/event-stream";
@@ -155,27 +155,27 @@ impl Gateway {
         if streamed { Answer::from_stream(text) } else { Answer::from_whole(text) }
     }
 
-    pub fn records(&self) -> Vec<Value> {
+    pub(crate) fn records(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(&self.log).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    pub fn outcomes(&self) -> Vec<String> {
+    pub(crate) fn outcomes(&self) -> Vec<String> {
         self.records().iter().map(|r| r["outcome"].as_str().unwrap().to_owned()).collect()
     }
 
-    pub async fn finish(&self) -> Recorded {
+    pub(crate) async fn finish(&self) -> Recorded {
         self.session.finish().await
     }
 }
 
 /// What the agent understood.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    pub message: Value,
-    pub finish_reason: Value,
-    pub usage: Value,
-    pub text: String,
+pub(crate) struct Answer {
+    pub(crate) message: Value,
+    pub(crate) finish_reason: Value,
+    pub(crate) usage: Value,
+    pub(crate) text: String,
 }
 
 impl Answer {
@@ -219,7 +219,8 @@ impl Answer {
                 finish_reason = choice["finish_reason"].clone();
             }
         }
-        let message = json!({"role": "assistant", "content": content, "reasoning_content": reasoning, "tool_calls": calls});
+        let message =
+            json!({"role": "assistant", "content": content, "reasoning_content": reasoning, "tool_calls": calls});
         Self { message: plain(&message), finish_reason, usage, text }
     }
 }
@@ -234,9 +235,9 @@ fn plain(message: &Value) -> Value {
     Value::Object(kept.collect())
 }
 
-pub fn user(text: &str) -> Value {
+pub(crate) fn user(text: &str) -> Value {
     json!({"model": "whatever", "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": text}],
         "stream": true, "stream_options": {"include_usage": true}})
 }
 
-pub const KINDS: [EngineKind; 2] = [EngineKind::Vllm, EngineKind::Sglang];
+pub(crate) const KINDS: [EngineKind; 2] = [EngineKind::Vllm, EngineKind::Sglang];
