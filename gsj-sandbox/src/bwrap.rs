@@ -18,7 +18,7 @@ use crate::spec::{Mount, Spec, Tmpfs};
 const SYSTEM_FOLDERS: &[&str] = &["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
 /// Arguments that hold for every sandbox: nothing shared with the host, and no way to build namespaces inside.
-pub(crate) const WALLS: &[&str] = &[
+const WALLS: &[&str] = &[
     "--unshare-all",
     "--unshare-user",
     "--disable-userns",
@@ -59,6 +59,21 @@ impl Plan {
             plan.say(&["--add-seccomp-fd", &number]);
         }
         Ok(plan)
+    }
+
+    /// Lays out the smallest sandbox that says whether the machine can build one.
+    pub(crate) fn bare() -> Self {
+        let mut plan = Self::default();
+        plan.say(WALLS);
+        plan.system_files();
+        plan.kernel_files(4096);
+        plan.say(&["--remount-ro", "/"]);
+        plan
+    }
+
+    /// Returns the arguments of a plan without files of its own.
+    pub(crate) fn into_arguments(self) -> Vec<OsString> {
+        self.arguments
     }
 
     /// Returns the file that `--args` reads, and everything that the child must inherit (that file included).

@@ -27,17 +27,16 @@ const ENDING: Duration = Duration::from_secs(2);
 type Up = (Process, Vec<TcpListener>, SandboxInfo, Measured);
 
 /// Brings a started sandbox to the point where the command runs.
-pub(crate) async fn shake(started: Started, version: String) -> Result<Up, SandboxError> {
+pub(crate) async fn shake(started: Started) -> Result<Up, SandboxError> {
     let Started { mut process, socket, complaints, orders, streams, mut listeners, expected } = started;
     let socket = nonblocking(socket).map_err(SandboxError::io("prepare the init's socket"))?;
     let spoken = async {
         send(&socket, &orders, &streams).await?;
         receive(&socket).await
     };
-    let (report, descriptors) = match spoken.await {
-        Ok(Some(answer)) => answer,
-        // Both mean that nobody is left who could answer.
-        Ok(None) | Err(_) => return Err(gone(process, complaints, expected.backend).await),
+    // An end and an error mean the same: nobody is left who could answer.
+    let Ok(Some((report, descriptors))) = spoken.await else {
+        return Err(gone(process, complaints, expected.backend).await);
     };
     drop(streams);
     let measured = match report {
@@ -58,7 +57,7 @@ pub(crate) async fn shake(started: Started, version: String) -> Result<Up, Sandb
     }
     check(&measured, &expected)?;
     executed(handed.executed).await?;
-    let info = info(&measured, expected, version);
+    let info = info(&measured, expected);
     Ok((process, listeners, info, measured))
 }
 
@@ -146,13 +145,13 @@ fn check(measured: &Measured, expected: &Expected) -> Result<(), SandboxError> {
     if faults.is_empty() { Ok(()) } else { Err(SandboxError::NotSealed { detail: faults.join("; ") }) }
 }
 
-fn info(measured: &Measured, expected: Expected, version: String) -> SandboxInfo {
+fn info(measured: &Measured, expected: Expected) -> SandboxInfo {
     let alone = measured.interfaces == ["lo"] && expected.backend == Backend::Bwrap;
     let mut limits = measured.limits.clone();
     limits.extend(expected.memory);
     SandboxInfo {
         backend: expected.backend,
-        backend_version: version,
+        backend_version: expected.version,
         network: if alone { "none" } else { "host" }.to_owned(),
         uid: measured.uid,
         limits,

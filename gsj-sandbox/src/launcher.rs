@@ -23,7 +23,6 @@ use tokio::sync::{mpsc, oneshot};
 use crate::bwrap::{self, Plan};
 use crate::error::SandboxError;
 use crate::handshake;
-use crate::info::BackendInfo;
 use crate::ledger::Intent;
 use crate::orphans;
 use crate::places::Places;
@@ -66,8 +65,6 @@ pub struct Launcher {
 pub(crate) struct Shared {
     jobs: mpsc::Sender<Job>,
     start_timeout: Duration,
-    /// Absent where there is none; the first start with it then fails with the cure.
-    bwrap: Option<BackendInfo>,
 }
 
 #[derive(Debug)]
@@ -97,6 +94,7 @@ pub(crate) struct Expected {
     pub(crate) uid: u32,
     pub(crate) ports: usize,
     pub(crate) memory: Vec<(String, u64)>,
+    pub(crate) version: String,
 }
 
 impl Launcher {
@@ -106,11 +104,9 @@ impl Launcher {
             .map_err(SandboxError::io(format!("make the run folder `{}`", options.run_dir.display())))?;
         let run_dir = fs::canonicalize(&options.run_dir)
             .map_err(SandboxError::io(format!("find the run folder `{}`", options.run_dir.display())))?;
-        let bwrap = probe::version(options.bwrap.as_deref()).ok();
-        let program = bwrap.as_ref().and_then(|info| info.program.clone());
         let (jobs, mut queue) = mpsc::channel::<Job>(QUEUE);
         let spawner = move || {
-            let mut spawner = Spawner { run_dir, program, wanted: options.bwrap, copy: None };
+            let mut spawner = Spawner { run_dir, wanted: options.bwrap, bwrap: None, copy: None };
             while let Some(Job { spec, answer }) = queue.blocking_recv() {
                 // Nobody is waiting any more when this fails: what was started ends by being dropped.
                 let _ = answer.send(spawner.start(spec));
@@ -120,7 +116,7 @@ impl Launcher {
             .name("gsj-sandbox".to_owned())
             .spawn(spawner)
             .map_err(SandboxError::io("start the launcher's thread"))?;
-        Ok(Self { shared: Arc::new(Shared { jobs, start_timeout: options.start_timeout, bwrap }) })
+        Ok(Self { shared: Arc::new(Shared { jobs, start_timeout: options.start_timeout }) })
     }
 
     /// Starts a sandbox, and returns when the command has been executed in it.
@@ -128,32 +124,25 @@ impl Launcher {
     /// Needs a tokio runtime with its network driver. When it fails, or is dropped half-way, nothing is left running.
     pub async fn start(&self, spec: Spec) -> Result<Running, SandboxError> {
         spec.check()?;
-        let backend = spec.backend;
         let after = self.shared.start_timeout;
         let started = async {
             let (answer, result) = oneshot::channel();
             self.shared.jobs.send(Job { spec, answer }).await.map_err(|_| SandboxError::Closed)?;
             let started = result.await.map_err(|_| SandboxError::Closed)??;
-            handshake::shake(started, self.version(backend)).await
+            handshake::shake(started).await
         };
         let (process, listeners, info, measured) =
             tokio::time::timeout(after, started).await.map_err(|_| SandboxError::Timeout { after })??;
         Ok(Running::new(process, listeners, info, measured, Arc::clone(&self.shared)))
-    }
-
-    fn version(&self, backend: Backend) -> String {
-        match (backend, &self.shared.bwrap) {
-            (Backend::Bwrap, Some(info)) => info.version.clone(),
-            _ => env!("CARGO_PKG_VERSION").to_owned(),
-        }
     }
 }
 
 /// The state of the thread.
 struct Spawner {
     run_dir: PathBuf,
-    program: Option<PathBuf>,
     wanted: Option<PathBuf>,
+    /// Looked for at the first start that needs it, and again until it is there.
+    bwrap: Option<(PathBuf, String)>,
     /// The last init that had to be copied into memory, and of which file.
     copy: Option<(FileStamp, OwnedFd)>,
 }
@@ -180,12 +169,7 @@ impl Spawner {
     }
 
     fn prepare_bwrap(&mut self, spec: &Spec, user: &User) -> Result<Prepared, SandboxError> {
-        let program = match &self.program {
-            Some(program) => program.clone(),
-            // Installed since, perhaps.
-            None => probe::version(self.wanted.as_deref())?.program.ok_or(SandboxError::Closed)?,
-        };
-        self.program = Some(program.clone());
+        let (program, version) = self.bwrap()?;
         for mount in &spec.mounts {
             // As root one sees every path; the sandbox's user may not, and bubblewrap resolves paths as that user.
             if user.dropped {
@@ -198,7 +182,7 @@ impl Spawner {
         let mut command = Command::new(program);
         command.arg0("bwrap").args(["--args", &arguments, "--"]).arg(by_number(&init)).args(&spec.init.args);
         inherited.push(init);
-        Ok(Prepared { command, inherited, places, listeners: Vec::new(), hold: None })
+        Ok(Prepared { command, inherited, places, listeners: Vec::new(), hold: None, version })
     }
 
     fn prepare_plain(&mut self, spec: &Spec, user: &User, intent: &Intent) -> Result<Prepared, SandboxError> {
@@ -214,7 +198,16 @@ impl Spawner {
             places: ground.places,
             listeners: ground.listeners,
             hold: Some(hold.into()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
         })
+    }
+
+    fn bwrap(&mut self) -> Result<(PathBuf, String), SandboxError> {
+        if self.bwrap.is_none() {
+            let (program, info) = probe::version(self.wanted.as_deref())?;
+            self.bwrap = Some((program, info));
+        }
+        self.bwrap.clone().ok_or(SandboxError::Closed)
     }
 
     /// Opens the init. A file that the sandbox's user may not execute is copied into memory, once.
@@ -269,6 +262,7 @@ struct Prepared {
     places: Places,
     listeners: Vec<TcpListener>,
     hold: Option<OwnedFd>,
+    version: String,
 }
 
 /// All of [`Started`] but the process itself.
@@ -292,12 +286,15 @@ impl Rest {
 
 /// Writes the orders and starts the backend's program as the sandbox's user.
 fn launch(spec: Spec, user: &User, prepared: Prepared) -> Result<(std::process::Child, Rest), SandboxError> {
-    let Prepared { mut command, inherited, places, listeners, hold } = prepared;
+    let Prepared { mut command, inherited, places, listeners, hold, version } = prepared;
     let orders = wire::frame(&orders(&spec, &places)?).map_err(SandboxError::io("write the init's orders"))?;
     let (socket, theirs) = UnixStream::pair().map_err(SandboxError::io("make a socketpair"))?;
     let (complaints, complaining) = std::io::pipe().map_err(SandboxError::io("make a pipe"))?;
-    let expected = Expected { backend: spec.backend, uid: user.uid, ports: spec.ports.len(), memory: memory(&spec) };
+    let expected =
+        Expected { backend: spec.backend, uid: user.uid, ports: spec.ports.len(), memory: memory(&spec), version };
     command.env_clear().current_dir("/").stdin(OwnedFd::from(theirs)).stderr(complaining);
+    // Out of the terminal's group: an interrupt is for the launcher, which decides what becomes of its sandboxes.
+    command.process_group(0);
     if spec.backend == Backend::Bwrap {
         command.stdout(Stdio::null());
     }

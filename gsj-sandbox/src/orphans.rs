@@ -51,10 +51,9 @@ pub(crate) fn sweep() {
     let awaited = awaited();
     for entry in processes::table() {
         let known = u32::try_from(entry.key.pid).is_ok_and(|pid| awaited.contains(&pid));
-        if entry.parent == own && entry.is_zombie() && entry.name == "bwrap" && !known {
-            if let Some(pid) = Pid::from_raw(entry.key.pid) {
-                let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
-            }
+        let adopted = entry.parent == own && entry.is_zombie() && entry.name == "bwrap" && !known;
+        if let Some(pid) = Pid::from_raw(entry.key.pid).filter(|_| adopted) {
+            let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::bwrap;
+use crate::bwrap::{self, Plan};
 use crate::error::SandboxError;
 use crate::info::BackendInfo;
 use crate::orphans;
@@ -39,20 +39,23 @@ pub fn probe(backend: Backend, options: &ProbeOptions) -> Result<BackendInfo, Sa
         let version = env!("CARGO_PKG_VERSION").to_owned();
         return Ok(BackendInfo { backend, version, program: None });
     }
-    let info = version(options.bwrap.as_deref())?;
-    let mut command = Command::new(info.program.as_deref().unwrap_or(Path::new("bwrap")));
-    command.args(bwrap::WALLS).args(["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]);
-    command.args(["--remount-ro", "/", "--", "/usr/bin/true"]);
+    let (program, version) = version(options.bwrap.as_deref())?;
+    let mut command = Command::new(&program);
+    command.args(Plan::bare().into_arguments()).args(["--", "/usr/bin/true"]);
     if rustix::process::geteuid().is_root() {
         let uid = options.uid.unwrap_or(DEFAULT_UID);
         command.uid(uid).gid(uid);
     }
     let (success, said) = run(&mut command, "try bubblewrap")?;
-    if success { Ok(info) } else { Err(Facts::read().diagnose(said.trim())) }
+    if success {
+        Ok(BackendInfo { backend, version, program: Some(program) })
+    } else {
+        Err(Facts::read().diagnose(said.trim()))
+    }
 }
 
-/// Returns the version of bubblewrap, and where it is.
-pub(crate) fn version(wanted: Option<&Path>) -> Result<BackendInfo, SandboxError> {
+/// Returns where bubblewrap is, and its version.
+pub(crate) fn version(wanted: Option<&Path>) -> Result<(PathBuf, String), SandboxError> {
     let program = match wanted {
         Some(path) if path.is_file() => path.to_path_buf(),
         Some(path) => return Err(missing(format!("bubblewrap is not at `{}`", path.display()))),
@@ -62,9 +65,7 @@ pub(crate) fn version(wanted: Option<&Path>) -> Result<BackendInfo, SandboxError
     };
     let (_, output) = run(Command::new(&program).arg("--version"), "ask bubblewrap for its version")?;
     match bwrap::version_of(output.as_bytes()) {
-        Some((version, numbers)) if numbers >= OLDEST => {
-            Ok(BackendInfo { backend: Backend::Bwrap, version, program: Some(program) })
-        }
+        Some((version, numbers)) if numbers >= OLDEST => Ok((program, version)),
         Some((version, _)) => Err(missing(format!(
             "`{}` is bubblewrap {version}, and 0.8.0 is the oldest that can forbid namespaces inside",
             program.display()

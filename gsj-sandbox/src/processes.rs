@@ -1,7 +1,7 @@
 //! Reading the process table, and ending processes without ever hitting a stranger that took over a number.
 
 use std::collections::BTreeSet;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -94,10 +94,9 @@ pub(crate) fn open(wanted: ProcessKey) -> Option<OwnedFd> {
 
 /// Sends SIGKILL; a process that is gone already is what was wanted.
 pub(crate) fn kill(handle: &OwnedFd) {
-    if let Err(error) = pidfd_send_signal(handle, Signal::KILL) {
-        if error != rustix::io::Errno::SRCH {
-            tracing::warn!(%error, "a process of a sandbox could not be killed");
-        }
+    match pidfd_send_signal(handle, Signal::KILL) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+        Err(error) => tracing::warn!(%error, "a process of a sandbox could not be killed"),
     }
 }
 

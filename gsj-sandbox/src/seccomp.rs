@@ -82,6 +82,10 @@ const NAMESPACE_FLAGS: &[i32] = &[
 /// The low bits of the type argument of `socket`; the rest are flags.
 const SOCKET_TYPE: u64 = 0xf;
 
+/// Requests of `ioctl` that type into a terminal; libc gives them another type with each C library.
+const TIOCSTI: u64 = 0x5412;
+const TIOCLINUX: u64 = 0x541c;
+
 /// The obsolete type that gives link layer packets.
 const SOCK_PACKET: u64 = 10;
 
@@ -110,8 +114,7 @@ pub(crate) fn programs() -> Result<[BpfProgram; 2], BackendError> {
     add(&mut denied, libc::SYS_clone, clone);
     add(&mut denied, libc::SYS_socket, sockets()?);
     // Typing into a terminal that was left open: the fault behind many an escape from a shared session.
-    let type_ahead =
-        vec![rule(&[(1, SeccompCmpOp::Eq, libc::TIOCSTI)])?, rule(&[(1, SeccompCmpOp::Eq, libc::TIOCLINUX)])?];
+    let type_ahead = vec![rule(&[(1, SeccompCmpOp::Eq, TIOCSTI)])?, rule(&[(1, SeccompCmpOp::Eq, TIOCLINUX)])?];
     add(&mut denied, libc::SYS_ioctl, type_ahead);
     #[cfg(target_arch = "x86_64")]
     for number in X32_OWN {

@@ -3,7 +3,7 @@
 //! It adopts every orphan below it, and ends all of them when the command has ended or when the launcher closes its end
 //! of the pipe on standard output, which the kernel does for a launcher that dies.
 
-use std::os::fd::AsFd;
+use std::os::fd::AsFd as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};

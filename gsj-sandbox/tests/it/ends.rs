@@ -19,7 +19,6 @@ for s in (signal.SIGTERM, signal.SIGHUP): signal.signal(s, signal.SIG_IGN)
 if os.fork(): os._exit(0)
 os.setsid()
 if os.fork(): os._exit(0)
-open("/tmp/daemon", "w") if False else None
 time.sleep(3005)'
 while [ "$(ls -d /proc/[0-9]* | wc -l)" -lt 5 ]; do :; done
 echo littered
@@ -27,6 +26,7 @@ echo littered
 
 async fn littered(ground: &Ground, session: &str, backend: Backend, after: &str) -> Running {
     let mut spec = ground.shell(session, &format!("{LITTER}\n{after}"));
+    ground.workspace(&mut spec);
     spec.backend = backend;
     let running = ground.launcher.start(spec).await.expect("the sandbox starts");
     ground.wrote(session, "littered").await;
@@ -42,7 +42,9 @@ fn backends() -> impl Iterator<Item = Backend> {
 async fn a_command_that_ends_takes_everything_with_it() {
     for backend in backends() {
         let ground = Ground::new();
-        let mut running = littered(&ground, "end", backend, "exit 7").await;
+        let mut running =
+            littered(&ground, "end", backend, "while [ ! -e {path:/workspace}/go ]; do :; done; exit 7").await;
+        std::fs::write(ground.path("end.workspace/go"), "").expect("the signal to end");
         let exit = within(running.wait()).await;
         assert_eq!((exit.code, exit.signal), (Some(7), None), "its own code, with {backend}");
         ground.assert_nothing_left();

@@ -3,9 +3,9 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-use gsj_sandbox::{Backend, Launcher, LauncherOptions, Reaped, reap};
+use gsj_sandbox::{Backend, Launcher, LauncherOptions, Reaped, become_subreaper, reap};
 
-use crate::support::{Ground, alive, eventually, family, marked, works};
+use crate::support::{Ground, alive, eventually, family, marked, within, works};
 
 /// Names the folder of the test that has started this program again as its helper.
 const HELPER: &str = "GSJ_SANDBOX_TEST_HELPER";
@@ -14,7 +14,7 @@ const HELPER: &str = "GSJ_SANDBOX_TEST_HELPER";
 #[tokio::test]
 async fn helper_process() {
     let Ok(order) = std::env::var(HELPER) else { return };
-    let (backend, folder) = order.split_once(':').expect("backend:folder");
+    let Some((backend, folder)) = order.split_once(':') else { return };
     let ground = Ground::new();
     let launcher = Launcher::new(LauncherOptions::new(folder)).expect("a launcher");
     let mut spec = ground.shell("helped", "setsid sleep 3001 & (setsid sleep 3002 &) ; echo up; sleep 3003");
@@ -65,6 +65,65 @@ async fn killing_the_launching_process_ends_its_sandboxes_and_the_next_one_says_
         ground.assert_nothing_left();
         assert_eq!(reap(&run_dir).expect("the folder is read"), [], "it is told once");
     }
+}
+
+/// Not a test by itself: as an adopter of orphans it starts and ends sandboxes in every way, then looks for zombies.
+#[tokio::test]
+async fn helper_subreaper() {
+    if std::env::var(HELPER).as_deref() != Ok("subreaper") {
+        return;
+    }
+    become_subreaper().expect("allowed to everybody");
+    let ground = Ground::new();
+    // Without namespaces, who left the session survives the killing of the supervisor: that way is not for `none`.
+    for (backend, ways) in
+        [(Backend::Bwrap, ["end", "drop", "fail", "outer"].as_slice()), (Backend::None, &["end", "drop", "fail"])]
+    {
+        for way in ways.iter().copied() {
+            let mut spec =
+                ground.shell(&format!("{backend}-{way}"), "sleep 3001 & setsid sleep 3002 & exec sleep 3003");
+            spec.backend = backend;
+            match way {
+                "end" => spec.command = vec!["/bin/sh".to_owned(), "-c".to_owned(), "setsid sleep 3001 & :".to_owned()],
+                "fail" => spec.cwd = "/nowhere".into(),
+                _ => {}
+            }
+            let Ok(mut running) = ground.launcher.start(spec).await else {
+                assert_eq!(way, "fail", "only this one does not start, with {backend}");
+                continue;
+            };
+            match way {
+                "outer" => {
+                    let outer = rustix::process::Pid::from_raw(running.id().cast_signed()).expect("a process id");
+                    rustix::process::kill_process(outer, rustix::process::Signal::KILL).expect("it runs");
+                    within(running.wait()).await;
+                }
+                "end" => drop(within(running.wait()).await),
+                _ => drop(running),
+            }
+            let own = std::process::id();
+            assert_eq!(family(own).len(), 1, "no child is left, not even a zombie, with {backend} and {way}");
+        }
+    }
+    println!("no zombies");
+}
+
+#[tokio::test]
+async fn an_adopter_of_orphans_is_left_without_zombies() {
+    if !works(Backend::Bwrap) {
+        return;
+    }
+    let output = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "host::helper_subreaper", "--nocapture"])
+        .env(HELPER, "subreaper")
+        .output()
+        .expect("the helper runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("no zombies"),
+        "{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 #[tokio::test]

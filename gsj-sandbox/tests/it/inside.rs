@@ -171,7 +171,7 @@ async fn the_environment_and_the_descriptors_are_exactly_ours() {
             "-c",
             r#"
 import os, sys
-print(sorted(os.environb.items()))
+print(sorted(open("/proc/self/environ", "rb").read().split(b"\0")))
 print(sorted(int(n) for n in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + n)))
 print(repr(sys.stdin.buffer.read()), os.getcwd(), os.getpid(), os.umask(0))
 "#,
@@ -185,7 +185,7 @@ print(repr(sys.stdin.buffer.read()), os.getcwd(), os.getpid(), os.umask(0))
     let (exit, output) = ground.output(spec).await;
     assert_eq!(
         output,
-        "[(b'EMPTY', b''), (b'KEY', b'a=b c\\n\\xc3\\xa9'), (b'PATH', b'/usr/bin'), (b'URL', b'http://127.0.0.1:18080/')]\n\
+        "[b'', b'EMPTY=', b'KEY=a=b c\\n\\xc3\\xa9', b'PATH=/usr/bin', b'URL=http://127.0.0.1:18080/']\n\
          [0, 1, 2]\n\
          b'- @first\\nsecond \\n' /home/agent 2 18\n",
         "{exit}; stderr: {}",
@@ -208,8 +208,6 @@ print(sorted(n for n in os.listdir("/proc") if n.isdigit()) == ["1", "2"])
 line = open("/proc/1/cmdline", "rb").read()
 print(re.sub(rb"\d+", b"N", line))
 print(open("/proc/1/environ", "rb").read())
-for name in ["maps", "mem"]:
-    pass
 "#,
     );
     spec.env.insert("SECRET".to_owned(), "canary-secret".to_owned());
@@ -266,18 +264,13 @@ for name, args in [("vsock", (40, socket.SOCK_STREAM)), ("alg", (38, socket.SOCK
         print(name, os.strerror(e.errno))
 print("unshare -U", subprocess.run(["unshare", "-U", "true"], stderr=subprocess.DEVNULL).returncode != 0)
 t = threading.Thread(target=lambda: print("thread")); t.start(); t.join()
-try:
-    with open("/proc/1/mem", "r+b", 0) as f: print("memory of process 1 opened")
-except OSError as e:
-    print("memory of process 1", os.strerror(e.errno))
 "#,
     );
     let (exit, output) = ground.output(spec).await;
     let gone = "'0000000000000000', '0000000000000000', '0000000000000000', '0000000000000000', '1', '2'";
     let refused = "Operation not permitted";
-    let (seals, memory) = output.split_once("memory of process 1 ").expect("the last line was reached");
     assert_eq!(
-        seals,
+        output,
         format!(
             "[{gone}]\n[{gone}]\nunshare {refused}\nunshare x32 True\nmount {refused}\nptrace {refused}\n\
              io_uring_setup {refused}\nclone3 Function not implemented\nclone newuser {refused}\nkeyctl {refused}\n\
@@ -287,7 +280,6 @@ except OSError as e:
         "{exit}; stderr: {}",
         ground.stderr("seal")
     );
-    eprintln!("memory of process 1: {memory}");
 }
 
 #[tokio::test]
@@ -365,7 +357,7 @@ async fn the_tools_of_an_agent_run() {
         "tools",
         r#"cd /workspace && set -e
            git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m one && git log --oneline | wc -l
-           echo needle > file; if command -v rg >/dev/null; then rg -n needle; else echo file:1:needle; fi
+           echo needle > file; if command -v rg >/dev/null; then rg -n needle file; else echo 1:needle; fi
            if command -v node >/dev/null; then
                node -e 'const o=require("os"),c=require("child_process"),w=require("worker_threads");
                         new w.Worker("require(\"worker_threads\").parentPort.postMessage(1)",{eval:true}).on("message",()=>{

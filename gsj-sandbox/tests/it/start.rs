@@ -92,7 +92,8 @@ async fn what_bubblewrap_refuses_is_told_in_its_words() {
 #[tokio::test]
 async fn a_spec_that_no_machine_can_carry_out_is_refused_before_anything_starts() {
     let ground = Ground::new();
-    let refused: [(&str, fn(&mut gsj_sandbox::Spec)); 6] = [
+    type Spoil = fn(&mut gsj_sandbox::Spec);
+    let refused: [(&str, Spoil); 6] = [
         ("label.session", |spec| spec.label.session = "../x".to_owned()),
         ("command", |spec| spec.command.clear()),
         ("ports", |spec| spec.ports = vec![80]),
