@@ -42,7 +42,9 @@ fn main() -> ExitCode {
 
 fn fixtures(rest: &[String]) -> Result<(), ExitCode> {
     let mut again = tools::cargo();
-    again.args(["run", "--quiet", "--package", "xtask", "--features", "fixtures", "--bin", "xtask-fixtures", "--"]);
+    // Running the agents takes the whole server; writing files doesn't.
+    let features = if rest.iter().any(|arg| arg == "--capture-agent") { "capture" } else { "fixtures" };
+    again.args(["run", "--quiet", "--package", "xtask", "--features", features, "--bin", "xtask-fixtures", "--"]);
     again.args(rest);
     tools::run(again)
 }

@@ -92,8 +92,10 @@ macro_rules! embedded {
 
 type Embedded = (&'static str, &'static [u8], &'static [(&'static str, &'static [u8])]);
 
-const BUILTIN: &[Embedded] =
-    &[embedded!("pi": "package.json", "package-lock.json", "gsj-mcp.js", "ripgreprc", "bin/fd")];
+const BUILTIN: &[Embedded] = &[
+    embedded!("light": "agent.py"),
+    embedded!("pi": "package.json", "package-lock.json", "gsj-mcp.js", "ripgreprc", "bin/fd"),
+];
 
 impl Agents {
     /// The agents embedded in the program.
