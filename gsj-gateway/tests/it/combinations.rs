@@ -68,9 +68,12 @@ async fn converse(kind: EngineKind, engine_stream: bool, agent_stream: bool) -> 
     (vec![first, second], records.iter().map(essence).collect())
 }
 
+/// Message, finish reason, usage.
+type Understood = (Value, Value, Value);
+
 #[tokio::test]
 async fn every_form_of_a_call_gives_the_same_record_and_the_same_answer() {
-    let mut seen: Vec<(Vec<(Value, Value, Value)>, Value)> = Vec::new();
+    let mut seen: Vec<(Vec<Understood>, Value)> = Vec::new();
     for kind in KINDS {
         for (engine_stream, agent_stream) in [(true, true), (true, false), (false, true), (false, false)] {
             let (answers, record) = converse(kind, engine_stream, agent_stream).await;
