@@ -1,1 +1,20 @@
-//! Submit tasks, wait for them, collect and re-validate what comes back.
+#![doc = include_str!("../README.md")]
+
+pub mod blocking;
+mod client;
+mod collect;
+mod error;
+mod http;
+mod raw;
+mod task;
+
+pub use client::Client;
+pub use collect::{Collected, Failed, Item, Rejected};
+pub use error::{ClientError, FieldError};
+pub use gsj_checks::{Policy, Profile};
+pub use gsj_pins::Pins;
+pub use http::ClientOptions;
+pub use task::{
+    AgentSpec, BuilderSpec, Environment, RawResult, ServerStatus, SessionSummary, Stage, SubmitAnswer, TaskRequest,
+    TaskState, TaskStatus,
+};
