@@ -49,6 +49,7 @@ pub(crate) fn case_collision<'a>(names: impl Iterator<Item = &'a [u8]>) -> Optio
 ///
 /// Leading `..` climb real directories, so they are counted; a later `..` could climb out of another link's target, so
 /// it is refused.
+#[cfg(feature = "git")]
 pub(crate) fn link_refusal(target: &[u8], depth: usize) -> Option<&'static str> {
     if target.is_empty() || target.starts_with(b"/") || target.contains(&0) {
         return Some("it is a symbolic link that leaves the tree");
@@ -102,6 +103,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "git")]
     #[test]
     fn links_stay_inside_whatever_they_pass() {
         assert_eq!(link_refusal(b"../x/y", 1), None);

@@ -1,1 +1,21 @@
-//! From a folder of pages to repositories: the corpus contract, deterministic git, the lock.
+#![doc = include_str!("../README.md")]
+
+mod corpus;
+mod error;
+mod files;
+mod identity;
+mod lock;
+mod names;
+mod report;
+mod repository;
+mod scaffold;
+mod validate;
+mod yaml;
+
+pub use corpus::{Case, Corpus, Page, Prompt, PromptSource, Settings, Split, Timestep};
+pub use error::EstateError;
+pub use identity::Identity;
+pub use lock::{LOCK_FILE, default_recipe};
+pub use report::{Finding, Report};
+pub use scaffold::{Recipe, RepoMade, ScaffoldOptions, Scaffolded, scaffold};
+pub use validate::{validate, validate_only};

@@ -10,6 +10,7 @@ mod git;
 #[cfg(feature = "tokens")]
 mod tokens;
 
+#[cfg(feature = "tokens")]
 /// Finds a file or folder of the shared vectors; says loudly when it is not there.
 fn shared(path: &str) -> Option<std::path::PathBuf> {
     let found = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared").join(path);

@@ -1,0 +1,86 @@
+//! What can go wrong beside a corpus that does not pass.
+
+use crate::report::Report;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a corpus could not be read or an estate not be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EstateError {
+    /// The corpus does not pass validation.
+    #[error("corpus `{}` does not pass: {failed} findings, the first is {first}; run `gsj estate validate --corpus {}`", root.display(), root.display())]
+    Invalid {
+        /// The corpus folder.
+        root: PathBuf,
+        /// How many findings fail.
+        failed: usize,
+        /// The first failing finding.
+        first: String,
+        /// All findings.
+        report: Box<Report>,
+    },
+    /// The corpus folder is not there.
+    #[error("corpus `{}` is not a folder", root.display())]
+    NoCorpus {
+        /// The folder asked for.
+        root: PathBuf,
+    },
+    /// A case that was asked for is not in the corpus.
+    #[error("corpus `{}` has no case {}", root.display(), cases.join(", "))]
+    UnknownCases {
+        /// The corpus folder.
+        root: PathBuf,
+        /// The cases that are not there.
+        cases: Vec<String>,
+    },
+    /// A file changed between validation and reading.
+    #[error("file `{}` changed while the corpus was being read; run again", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The owner that overrides the corpus's is no owner name.
+    #[error("owner `{owner}` is no owner name: letters, digits, dot, underscore and dash, the first a letter or digit")]
+    Owner {
+        /// The owner asked for.
+        owner: String,
+    },
+    /// The lock cannot be understood.
+    #[error("lock `{}` {what}; delete it to have it written anew", path.display())]
+    Lock {
+        /// The lock file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A repository of the estate cannot be written.
+    #[error("repository `{}`: {what}", path.display())]
+    Repository {
+        /// The repository.
+        path: PathBuf,
+        /// What failed.
+        what: String,
+    },
+    /// Reading or writing a file failed.
+    #[error("{action} `{}`", path.display())]
+    File {
+        /// What was being done.
+        action: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// Why it failed.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl EstateError {
+    pub(crate) fn file(action: &'static str, path: impl AsRef<Path>, source: io::Error) -> Self {
+        Self::File { action, path: path.as_ref().to_owned(), source }
+    }
+
+    pub(crate) fn repository(path: &Path, what: impl ToString) -> Self {
+        Self::Repository { path: path.to_owned(), what: what.to_string() }
+    }
+}

@@ -1,0 +1,80 @@
+//! The forms that names have (`corpus.md` section 2): ASCII, the whole name.
+
+/// A token: skill, slug, corpus and owner names.
+pub(crate) fn is_token(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    bytes.next().is_some_and(|byte| byte.is_ascii_alphanumeric())
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+}
+
+/// An owner: a token that is one part of a path and of a variable's name.
+pub(crate) fn is_owner(text: &str) -> bool {
+    is_token(text)
+}
+
+/// A case id.
+pub(crate) fn is_case_id(text: &str) -> bool {
+    let small = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let mut bytes = text.bytes();
+    bytes.next().is_some_and(small) && bytes.all(|byte| small(byte) || b"_-".contains(&byte))
+}
+
+/// The number of a timestep directory; what is beyond 64 bits stands for a number that no census meets.
+pub(crate) fn timestep(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("timestep-")?;
+    let canonical = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0') && !digits.is_empty();
+    canonical.then(|| digits.parse().unwrap_or(u64::MAX))
+}
+
+/// The number of a page file.
+pub(crate) fn page(name: &str) -> Option<u32> {
+    let digits = name.strip_prefix("page_")?.strip_suffix(".md")?;
+    (digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?
+}
+
+/// The file name of a page.
+pub(crate) fn page_file(number: u32) -> String {
+    format!("page_{number:04}.md")
+}
+
+/// A name or value as a message shows it: control characters escaped, 120 characters at most.
+pub(crate) fn shown(text: &str) -> String {
+    const LONGEST: usize = 120;
+    let mut out = String::new();
+    for character in text.chars().take(LONGEST) {
+        // A line feed at the end of a name is the point of some findings, so it is shown, and so that it can be seen.
+        if character.is_control() { out.extend(character.escape_default()) } else { out.push(character) }
+    }
+    if text.chars().nth(LONGEST).is_some() {
+        out.push_str("...");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_match_the_whole_name_and_ascii_only() {
+        assert!(is_token("A.b_c-9") && !is_token(".a") && !is_token("a b") && !is_token("a\n") && !is_token(""));
+        assert!(
+            is_case_id("case-") && is_case_id("0") && !is_case_id("_x") && !is_case_id("Case") && !is_case_id("a.1")
+        );
+        assert_eq!(timestep("timestep-18"), Some(18));
+        for name in ["timestep-0", "timestep-03", "timestep-", "timestep-2\n", "timestep-٣", "timestep-+3"] {
+            assert_eq!(timestep(name), None, "{name}");
+        }
+        assert_eq!(page("page_0012.md"), Some(12));
+        for name in ["page_12.md", "page_00012.md", "page_٠٠٠١.md", "page_0001.md\n", "page_0001.MD", "page_+001.md"]
+        {
+            assert_eq!(page(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn messages_hold_no_control_characters_and_end() {
+        assert_eq!(shown("a\nb"), "a\\nb");
+        assert_eq!(shown(&"x".repeat(500)).chars().count(), 123);
+    }
+}

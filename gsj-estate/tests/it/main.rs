@@ -1,0 +1,6 @@
+//! Tests over the crate's public surface.
+#![expect(clippy::print_stderr, reason = "a skipped test says so")]
+
+mod hostile;
+mod support;
+mod vectors;
