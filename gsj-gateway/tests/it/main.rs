@@ -6,6 +6,7 @@ mod combinations;
 mod faults;
 mod fixtures;
 mod limits;
+mod real;
 mod scripted;
 mod secrets;
 mod streaming;
