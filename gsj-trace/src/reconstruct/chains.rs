@@ -74,7 +74,8 @@ pub(super) fn walk<'v>(chain: &[&Completion<'v>], configured: Option<i64>) -> Me
 
 /// What stands in the prompt between the previous reply and this one; `None` when the end of that reply is not found.
 fn interstitial<'c>(previous: &Completion<'_>, next: &'c Completion<'_>, end: Option<i64>) -> Option<&'c [i64]> {
-    let tail = next.prompt.strip_prefix(&previous.prompt[..])?;
+    // Grouping has compared the prompts already: the one is a prefix of the other.
+    let tail = next.prompt.get(previous.prompt.len()..)?;
     let end = end?;
     let at = tail.iter().position(|&id| id == end)?;
     // A reply that was cut did not sample the id which closes it; in the history it is there all the same.

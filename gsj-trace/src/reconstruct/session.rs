@@ -160,26 +160,33 @@ pub(super) fn depth(value: ValueRef<'_>) -> usize {
 ///
 /// Packed arrays of numbers are not entered. The walk keeps its own stack, so that no document is too deep for it.
 fn containers(value: ValueRef<'_>) -> impl Iterator<Item = (ValueRef<'_>, usize)> {
-    let mut open = vec![(value, 1)];
+    let mut open = Vec::new();
+    if is_container(value) {
+        open.push((value, 1));
+    }
     std::iter::from_fn(move || {
-        loop {
-            let (value, depth) = open.pop()?;
-            match value {
-                ValueRef::Object(object) => open.extend(object.iter().map(|(_, member)| (member, depth + 1))),
-                ValueRef::Array(array) if array.as_u32s().is_none() && array.as_f64s().is_none() => {
-                    open.extend(array.iter().map(|element| (element, depth + 1)));
-                }
-                ValueRef::Array(_) => {}
-                _ => continue,
+        let (value, depth) = open.pop()?;
+        match value {
+            ValueRef::Object(object) => {
+                let members = object.iter().map(|(_, member)| member);
+                open.extend(members.filter(|m| is_container(*m)).map(|m| (m, depth + 1)));
             }
-            return Some((value, depth));
+            ValueRef::Array(array) if array.as_u32s().is_none() && array.as_f64s().is_none() => {
+                open.extend(array.iter().filter(|e| is_container(*e)).map(|e| (e, depth + 1)));
+            }
+            _ => {}
         }
+        Some((value, depth))
     })
 }
 
 /// The elements of an array; of anything else none.
 pub(super) fn elements<'v>(value: Option<ValueRef<'v>>) -> impl Iterator<Item = ValueRef<'v>> + use<'v> {
     value.and_then(ValueRef::as_array).into_iter().flat_map(|array| array.iter())
+}
+
+fn is_container(value: ValueRef<'_>) -> bool {
+    is_array(value) || is_object(value)
 }
 
 pub(super) fn is_array(value: ValueRef<'_>) -> bool {
