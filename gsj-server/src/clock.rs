@@ -16,9 +16,13 @@ impl Clock {
         Self(Arc::new(source))
     }
 
+    pub(crate) fn now(&self) -> SystemTime {
+        (self.0)()
+    }
+
     /// Returns seconds since 1970, with fraction; 0 for a clock set before that.
     pub fn seconds(&self) -> f64 {
-        (self.0)().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+        self.now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
     }
 
     /// Returns whole seconds since 1970, as tokens state their expiry.

@@ -1,13 +1,15 @@
-//! Sessions from queue to result: state, artifacts, rollout API.
+#![doc = include_str!("../README.md")]
 
 pub mod agent;
 pub mod config;
 
 mod api;
 mod clock;
+mod error;
 mod event;
 mod id;
 mod pipeline;
+mod preflight;
 mod request;
 mod result;
 mod serve;
@@ -17,7 +19,9 @@ mod state;
 mod store;
 
 pub use clock::Clock;
+pub use error::ServerError;
 pub use id::{SessionId, TaskId};
-pub use server::{Context, Running, Server, ServerError};
+pub use pipeline::EstateError;
+pub use server::{Context, Environment, Running, Server};
 pub use state::{SessionState, TaskState};
 pub use store::StoreError;

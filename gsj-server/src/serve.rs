@@ -10,8 +10,6 @@ use hyper_util::{
 use tokio::{net::TcpListener, sync::Semaphore, task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-/// How long a client may take to send a request's head; also ends idle connections that were kept.
-const HEAD_DEADLINE: Duration = Duration::from_secs(90);
 /// How long connections may go on after the stop before they are cut.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long to wait when the system has no descriptor left for a connection.
@@ -19,8 +17,9 @@ const BREATHER: Duration = Duration::from_millis(50);
 
 /// Serves until `stop`; then accepts nothing more, lets open requests end for a moment, and cuts the rest.
 ///
-/// At most `most` connections are open at once; further ones wait in the listener's backlog.
-pub(crate) async fn serve(listener: TcpListener, router: Router, most: usize, stop: CancellationToken) {
+/// At most `most` connections are open at once; further ones wait in the listener's backlog. `head` is how
+/// long a client may take to send a request's head, and so also how long a connection may lie idle.
+pub(crate) async fn serve(listener: TcpListener, router: Router, most: usize, head: Duration, stop: CancellationToken) {
     let places = Arc::new(Semaphore::new(most));
     let mut connections = JoinSet::new();
     loop {
@@ -46,7 +45,7 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, most: usize, st
         connections.spawn(async move {
             let connection = hyper::server::conn::http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(HEAD_DEADLINE)
+                .header_read_timeout(head)
                 .serve_connection(TokioIo::new(stream), service);
             tokio::pin!(connection);
             tokio::select! {

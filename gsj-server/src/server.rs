@@ -1,22 +1,27 @@
 //! Starting and stopping a server.
 
-use std::{fmt, io, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{fmt, fs::File, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    agent::{AgentError, Agents},
+    agent::Agents,
     api,
     clock::Clock,
-    config::Config,
+    config::{Config, SandboxBackendName},
+    error::ServerError,
+    pipeline::{Pipeline, callback_client},
+    preflight::{self, Ready, seconds},
     serve::serve,
     shared::Shared,
-    store::{Store, StoreError, StoreThread},
+    store::{Store, StoreThread},
 };
 
 /// Most API connections at once; a thousand sessions' clients share one server.
 const API_CONNECTIONS: usize = 1024;
+/// How long an API client may take to send a request's head, or keep an idle connection.
+const API_HEAD: Duration = Duration::from_secs(90);
 /// How many orders may wait for the dispatcher.
 const ORDERS: usize = 64;
 
@@ -34,7 +39,7 @@ pub struct Context {
     pub clock: Clock,
     /// Where secrets are looked up by the names that the configuration gives.
     pub environment: Environment,
-    /// The agents that are known.
+    /// The agents that are known, beside those of `harness.agents_dir`.
     pub agents: Agents,
 }
 
@@ -42,47 +47,6 @@ impl fmt::Debug for Context {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Context").field("init", &self.init).finish_non_exhaustive()
     }
-}
-
-/// Why a server could not start. Nothing has been started when one of these is returned.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServerError {
-    /// The configuration names no state folder.
-    #[error("`server.state_dir` is not set: name a folder that the server may write to")]
-    NoStateDir,
-    /// A folder or file of the server cannot be made or read.
-    #[error("{doing} `{path}`: make its folder writable for this user, or name another in the configuration")]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// To which path.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// The address of the API is taken or not this machine's.
-    #[error("listen on {listen}: choose another `server.listen`, or stop what holds it")]
-    Listen {
-        /// The address.
-        listen: String,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// The state cannot be opened.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The agent of the configuration cannot run here.
-    #[error("agent `{agent}` cannot run: run `gsj agent install {agent}`")]
-    Agent {
-        /// Its name.
-        agent: String,
-        /// What is wrong with it.
-        #[source]
-        source: AgentError,
-    },
 }
 
 /// A rollout server.
@@ -95,38 +59,76 @@ pub struct Running {
     /// The address on which the API answers.
     pub api_addr: SocketAddr,
     shared: Arc<Shared>,
+    pipeline: Pipeline,
     api_stop: CancellationToken,
     api: Option<JoinHandle<()>>,
     store: Option<StoreThread>,
+    _lock: File,
 }
 
 impl Server {
-    /// Checks everything that a session will need, opens the state, and starts.
+    /// Checks everything that a session will need, ends what an earlier life left unfinished, and starts.
+    ///
+    /// Makes this process the one that adopts its orphans, see [`gsj_sandbox::become_subreaper`].
     ///
     /// # Errors
     /// [`ServerError`] names the path or key and the cure; nothing runs then.
-    pub async fn start(config: Config, context: Context) -> Result<Running, ServerError> {
-        let state_dir = config.server.state_dir.clone().ok_or(ServerError::NoStateDir)?;
-        std::fs::create_dir_all(&state_dir).map_err(|source| ServerError::Io {
-            doing: "make the state folder",
-            path: state_dir.clone(),
-            source,
+    pub async fn start(mut config: Config, context: Context) -> Result<Running, ServerError> {
+        // Whoever was first decides; every client here works with any provider.
+        let _first = rustls::crypto::ring::default_provider().install_default();
+        let (checked, context) = tokio::task::spawn_blocking(move || {
+            let ready = preflight::check(&mut config, &context);
+            (ready.map(|ready| (config, ready)), context)
+        })
+        .await
+        .map_err(|panic| ServerError::Io {
+            doing: "check",
+            path: PathBuf::from("configuration"),
+            source: std::io::Error::other(panic),
         })?;
-        let (store, thread) = Store::open(&state_dir.join("gsj.sqlite"))?;
+        let (config, Ready { equipment, agents, installed, lock }) = checked?;
         let listen = config.server.listen.clone();
         let listen_failed = |source| ServerError::Listen { listen: listen.clone(), source };
         let listener = TcpListener::bind(&listen).await.map_err(listen_failed)?;
         let api_addr = listener.local_addr().map_err(listen_failed)?;
-        let (orders, _queue) = mpsc::channel(ORDERS);
-        let shared = Arc::new(Shared::new(config, context.clock, store, context.agents, Default::default(), orders));
+        let client = callback_client(seconds(config.server.callback.timeout_s)).map_err(ServerError::Client)?;
+
+        let sandbox = |source| ServerError::Sandbox { cure: "see the reason below".to_owned(), source };
+        gsj_sandbox::become_subreaper().map_err(sandbox)?;
+        for left in gsj_sandbox::reap(&equipment.places.run).map_err(sandbox)? {
+            tracing::info!(
+                session = left.label.session,
+                killed = left.killed,
+                "ended a sandbox that a crash left behind"
+            );
+        }
+        if config.sandbox.backend == SandboxBackendName::None {
+            tracing::warn!(
+                "sandbox.backend is `none`: agents see this machine's files and network; no pins approve such a trace"
+            );
+        }
+        let (store, thread) = Store::open(&equipment.places.state.join("gsj.sqlite"))?;
+        let (orders, queue) = mpsc::channel(ORDERS);
+        let shared = Arc::new(Shared::new(config, context.clock, store, agents, installed, orders));
+        let pipeline = Pipeline::start(Arc::clone(&shared), Arc::new(equipment), client, queue).await?;
         let api_stop = CancellationToken::new();
-        let api = tokio::spawn(serve(listener, api::router(Arc::clone(&shared)), API_CONNECTIONS, api_stop.clone()));
-        Ok(Running { api_addr, shared, api_stop, api: Some(api), store: Some(thread) })
+        let router = api::router(Arc::clone(&shared));
+        let api = tokio::spawn(serve(listener, router, API_CONNECTIONS, API_HEAD, api_stop.clone()));
+        tracing::info!(
+            api = %api_addr,
+            state = %shared.config.server.state_dir.as_deref().unwrap_or_else(|| "".as_ref()).display(),
+            agent = shared.config.harness.agent,
+            profile = "reference",
+            "gsj serves"
+        );
+        Ok(Running { api_addr, shared, pipeline, api_stop, api: Some(api), store: Some(thread), _lock: lock })
     }
 }
 
 impl Running {
     /// Starts no further session, waits for those that run, and stops. What waits stays stored for the next start.
+    ///
+    /// The API answers meanwhile; it takes no further task. Dropping the future ends everything at once.
     pub async fn drain(mut self) {
         self.shared.drain();
         self.close().await;
@@ -139,13 +141,22 @@ impl Running {
         self.close().await;
     }
 
+    /// Says whether [`Self::drain`] or [`Self::stop`] was called.
+    pub fn is_draining(&self) -> bool {
+        self.shared.is_draining()
+    }
+
     async fn close(&mut self) {
+        self.pipeline.ended().await;
+        // Event streams end with this as well.
         self.shared.stopping.cancel();
         self.api_stop.cancel();
         if let Some(api) = self.api.take() {
             let _ended = api.await;
         }
-        drop(self.store.take());
+        if let Some(thread) = self.store.take() {
+            thread.close(&self.shared.store).await;
+        }
     }
 }
 

@@ -1,10 +1,6 @@
 //! What the API and the pipeline hold in common.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::{collections::BTreeMap, fmt};
 
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
@@ -39,8 +35,8 @@ pub(crate) struct Shared {
     pub(crate) active: ActiveSessions,
     /// Work for the dispatcher beside what it takes from the store.
     pub(crate) orders: mpsc::Sender<Order>,
-    /// Set once no further session is to be started.
-    draining: AtomicBool,
+    /// Cancelled once no further session is to be started.
+    draining: CancellationToken,
     /// Cancelled when whatever still runs is to end now.
     pub(crate) stopping: CancellationToken,
 }
@@ -72,7 +68,7 @@ impl Shared {
             bell: Notify::new(),
             active: ActiveSessions::default(),
             orders,
-            draining: AtomicBool::new(false),
+            draining: CancellationToken::new(),
             stopping: CancellationToken::new(),
         }
     }
@@ -90,12 +86,16 @@ impl Shared {
     }
 
     pub(crate) fn drain(&self) {
-        self.draining.store(true, Ordering::SeqCst);
-        self.bell.notify_one();
+        self.draining.cancel();
+    }
+
+    /// Resolves once no further session is to be started.
+    pub(crate) async fn drained(&self) {
+        self.draining.cancelled().await;
     }
 
     pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::SeqCst)
+        self.draining.is_cancelled()
     }
 
     /// Stores a session's new state, then tells the listeners.
@@ -109,6 +109,11 @@ impl Shared {
         self.store.advance(session.clone(), state, now).await?;
         self.events.publish(Event::session(now, &key.task, session, state));
         Ok(())
+    }
+
+    /// Tells the listeners of a state that is stored already.
+    pub(crate) fn announce(&self, key: &RunKey, session: &SessionId, state: SessionState) {
+        self.events.publish(Event::session(self.clock.seconds(), &key.task, session, state));
     }
 
     /// Tells the listeners of an end that is stored.

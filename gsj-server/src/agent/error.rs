@@ -77,16 +77,12 @@ pub enum AgentError {
         said: String,
     },
     /// What was installed is not what the manifest states.
-    #[error("install agent `{agent}`: {what} is {found}, the manifest states {stated}")]
+    #[error("install agent `{agent}`: {difference}")]
     Version {
         /// The agent.
         agent: String,
-        /// Which version.
-        what: String,
-        /// As measured.
-        found: String,
-        /// As stated.
-        stated: String,
+        /// What has which version, and which is stated.
+        difference: String,
     },
     /// The agent's runtime doesn't start.
     #[error("agent `{agent}`: its runtime `{command}` doesn't run: {reason}")]
@@ -119,18 +115,14 @@ pub enum AgentError {
         reason: String,
     },
     /// A task allows a tool that the agent doesn't have.
-    #[error(
-        "tools_allowlist: agent `{agent}` has no tool `{tool}`; it has {known}, and the retrieval tools `{prefix}..`"
-    )]
+    #[error("tools_allowlist: agent `{agent}` has no tool `{tool}`; it has {known}")]
     UnknownTool {
         /// The agent.
         agent: String,
         /// The tool.
         tool: String,
-        /// The agent's own tools.
+        /// The tools that it has.
         known: String,
-        /// The prefix of the retrieval tools.
-        prefix: String,
     },
     /// A value of the session can't be given to the agent.
     #[error("render agent `{agent}`: {reason}")]

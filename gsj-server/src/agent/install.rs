@@ -404,8 +404,6 @@ fn same_version(manifest: &AgentManifest, what: &str, found: &str, stated: &str)
     }
     Err(AgentError::Version {
         agent: manifest.name.clone(),
-        what: what.to_owned(),
-        found: found.to_owned(),
-        stated: stated.to_owned(),
+        difference: format!("{what} is version {found}, the manifest states {stated}"),
     })
 }

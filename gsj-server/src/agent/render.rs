@@ -256,8 +256,11 @@ fn check_tools(installed: &Installed, tools: &[String]) -> Result<(), AgentError
             return Err(AgentError::UnknownTool {
                 agent: manifest.name.clone(),
                 tool: tool.clone(),
-                known: manifest.tools.join(", "),
-                prefix: manifest.retrieval_prefix.clone(),
+                known: format!(
+                    "{}, and the retrieval tools `{}..`",
+                    manifest.tools.join(", "),
+                    manifest.retrieval_prefix
+                ),
             });
         }
     }

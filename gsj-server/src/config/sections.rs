@@ -430,6 +430,21 @@ impl Default for ChecksConfig {
     }
 }
 
+impl ChecksConfig {
+    /// The validators' policy that this section asks for.
+    pub fn policy(&self) -> gsj_checks::Policy {
+        let profile = match self.profile {
+            ProfileName::Reference => gsj_checks::Profile::Reference,
+        };
+        gsj_checks::Policy {
+            profile,
+            sentinel_threshold: self.sentinel_threshold,
+            zero_at_mask1_max_rate: self.zero_at_mask1_max_rate,
+            reject_toolless_roster: self.reject_toolless_roster,
+        }
+    }
+}
+
 /// What becomes of a workspace when its session has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -447,7 +462,7 @@ pub enum WorkspacePolicy {
 pub struct ServerConfig {
     /// Address and port of the API.
     pub listen: String,
-    /// State folder. Absent: `$XDG_STATE_HOME/gsj`, or `/var/lib/gsj` when run by root.
+    /// State folder. Absent: `$GSJ_STATE_DIR`, else `/var/lib/gsj` for root and `$XDG_STATE_HOME/gsj` for others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state_dir: Option<PathBuf>,
     /// Name of this machine in results. Absent: `gsj-local`.

@@ -1,17 +1,44 @@
 //! Sessions from the store's queue to their stored results.
 
+mod build;
+mod callback;
+mod dispatch;
+mod episode;
+mod equipment;
+mod estate;
+mod harvest;
+mod init;
+mod output;
+mod recover;
+mod run;
 mod stage;
+mod verdict;
+mod write;
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
+use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use equipment::{Equipment, Places};
+pub(crate) use estate::Estate;
+pub use estate::EstateError;
 pub(crate) use stage::Stages;
 
-use crate::{id::SessionId, store::SessionRow};
+use crate::{
+    id::SessionId,
+    shared::Shared,
+    store::{SessionRow, StoreError},
+};
+use callback::Callbacks;
+use episode::Driver;
+
+/// How long owed callbacks may hold up a drain.
+const CALLBACK_GRACE: Duration = Duration::from_secs(30);
 
 /// What the dispatcher is asked to do beside taking sessions from the store.
 #[derive(Debug)]
@@ -50,4 +77,59 @@ impl ActiveSessions {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<SessionId, CancellationToken>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The pipeline's own tasks.
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    dispatcher: Option<JoinHandle<()>>,
+    deliverer: Option<JoinHandle<()>>,
+    /// Tells the deliverer that nothing more will be owed.
+    no_more: CancellationToken,
+}
+
+impl Pipeline {
+    /// Ends what an earlier life left unfinished, then starts to take sessions.
+    pub(crate) async fn start(
+        shared: Arc<Shared>,
+        equipment: Arc<Equipment>,
+        client: reqwest::Client,
+        orders: mpsc::Receiver<Order>,
+    ) -> Result<Self, StoreError> {
+        let callbacks = Callbacks::default();
+        let driver = Driver { shared: Arc::clone(&shared), equipment, callbacks: callbacks.clone() };
+        recover::recover(&driver).await?;
+        let no_more = CancellationToken::new();
+        let deliverer = tokio::spawn(callbacks.deliver(shared, client, no_more.clone(), CALLBACK_GRACE));
+        let dispatcher = tokio::spawn(dispatch::dispatch(driver, orders));
+        Ok(Self { dispatcher: Some(dispatcher), deliverer: Some(deliverer), no_more })
+    }
+
+    /// Waits until every session that was taken has ended, and what is owed is delivered.
+    pub(crate) async fn ended(&mut self) {
+        // Awaited in place: when this future is dropped half-way, the tasks are still here to be aborted.
+        if let Some(dispatcher) = &mut self.dispatcher {
+            let _ended = dispatcher.await;
+        }
+        self.dispatcher = None;
+        self.no_more.cancel();
+        if let Some(deliverer) = &mut self.deliverer {
+            let _ended = deliverer.await;
+        }
+        self.deliverer = None;
+    }
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        // Aborting the dispatcher drops every session's task, and with each its sandbox.
+        for task in [&self.dispatcher, &self.deliverer].into_iter().flatten() {
+            task.abort();
+        }
+    }
+}
+
+/// The client that delivers callbacks.
+pub(crate) fn callback_client(limit: Duration) -> reqwest::Result<reqwest::Client> {
+    callback::client(limit)
 }

@@ -152,6 +152,6 @@ fn without_credentials(text: &str) -> String {
 }
 
 /// The substitutions as the trace's metadata carries them.
-pub(crate) fn as_metadata(substituted: &[Substitution]) -> Value {
+pub(crate) fn substitutions(substituted: &[Substitution]) -> Value {
     serde_json::to_value(substituted).unwrap_or(Value::Null)
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub(crate) use compare::substitutions;
 pub(crate) use walk::{Detail, Step};
 
 use crate::{config::Thinking, id::TaskId};

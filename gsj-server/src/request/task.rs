@@ -73,7 +73,13 @@ fn fields(rules: &Rules<'_>, body: &Fields<'_>) -> Option<TaskRequest> {
     let agent =
         agent.and_then(|agent| read_agent(rules, &agent, metadata.as_ref().and_then(Option::as_ref), &mut notes));
 
-    let (agent, metadata) = (agent?, metadata?);
+    let (mut agent, metadata) = (agent?, metadata?);
+    let timeout = Duration::try_from_secs_f64(timeout?).ok()?;
+    if !agent.states_token_life {
+        // The token must not end before the episode does.
+        let episode = u32::try_from(timeout.as_secs()).unwrap_or(u32::MAX).saturating_add(60);
+        agent.settings.token_ttl_s = agent.settings.token_ttl_s.max(episode);
+    }
     let mut metadata: Map<String, Value> = metadata.map(|fields| fields.map.clone()).unwrap_or_default();
     // The validators read both from the metadata of a trace, so both stand there always.
     metadata.entry("case_id").or_insert_with(|| Value::from(agent.settings.case_id.as_str()));
@@ -82,7 +88,7 @@ fn fields(rules: &Rules<'_>, body: &Fields<'_>) -> Option<TaskRequest> {
         task: task?,
         instruction: instruction?.to_owned(),
         samples: usize::try_from(samples?).ok()?,
-        timeout: Duration::try_from_secs_f64(timeout?).ok()?,
+        timeout,
         harness: agent.harness,
         model: agent.model,
         settings: agent.settings,
@@ -100,6 +106,8 @@ struct Agent {
     harness: String,
     model: Option<String>,
     settings: TaskSettings,
+    /// Whether the request itself says how long the retrieval token lives.
+    states_token_life: bool,
     env: BTreeMap<String, String>,
 }
 
@@ -131,8 +139,9 @@ fn read_agent(
     let empty = Map::new();
     let none = Value::Object(empty);
     let settings = agent.as_object("settings", agent.map.get("settings").unwrap_or(&none));
+    let states_token_life = settings.as_ref().is_some_and(|settings| settings.given("mcp_token_ttl_s").is_some());
     let settings = settings.and_then(|settings| read_settings(rules, &settings, metadata, notes));
-    Some(Agent { harness: harness?, model, settings: settings?, env })
+    Some(Agent { harness: harness?, model, settings: settings?, states_token_life, env })
 }
 
 fn read_settings(

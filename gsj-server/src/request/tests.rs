@@ -171,6 +171,14 @@ fn a_reference_request_runs_with_its_names_replaced_and_stated() {
 }
 
 #[test]
+fn a_token_outlives_its_episode_unless_the_request_says_otherwise() {
+    let mut body = with("/timeout_seconds", json!(7200));
+    assert_eq!(read(&body).expect("a good body").settings.token_ttl_s, 7260);
+    body["agent"]["settings"]["mcp_token_ttl_s"] = json!(60);
+    assert_eq!(read(&body).expect("a good body").settings.token_ttl_s, 60);
+}
+
+#[test]
 fn unknown_top_level_fields_are_warned_about_only() {
     let request = read(&with("/priority", json!(3))).expect("accepted");
     assert_eq!(request.warnings, ["priority: unknown field, ignored"]);

@@ -27,7 +27,8 @@ pub(crate) use rows::{
 /// How many requests may wait for the owner thread before a caller waits for room.
 const QUEUE: usize = 256;
 
-type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+/// A piece of work for the owner thread; `None` asks it to close the database and end.
+type Job = Option<Box<dyn FnOnce(&mut Connection) + Send>>;
 
 /// Why the state could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +86,7 @@ pub(crate) struct Store {
     jobs: mpsc::Sender<Job>,
 }
 
-/// Joins the owner thread once every [`Store`] handle is gone.
+/// The owner thread, to be ended in good order.
 #[derive(Debug)]
 pub(crate) struct StoreThread(thread::JoinHandle<()>);
 
@@ -97,7 +98,7 @@ impl Store {
         let thread = thread::Builder::new()
             .name("gsj-store".to_owned())
             .spawn(move || {
-                while let Some(job) = queue.blocking_recv() {
+                while let Some(Some(job)) = queue.blocking_recv() {
                     job(&mut connection);
                 }
             })
@@ -111,19 +112,22 @@ impl Store {
         work: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, wait) = oneshot::channel();
-        let job: Job = Box::new(move |connection| {
+        let job: Job = Some(Box::new(move |connection| {
             // A caller that went away does not undo what it asked for.
             let _gone = answer.send(work(connection));
-        });
+        }));
         self.jobs.send(job).await.map_err(|_closed| StoreError::Closed)?;
         wait.await.map_err(|_dropped| StoreError::Closed)?
     }
 }
 
 impl StoreThread {
-    /// Waits for the thread; returns at once only when every handle is dropped already.
-    pub(crate) fn join(self) {
-        if self.0.join().is_err() {
+    /// Lets the thread finish what was asked of it, close the database, and end. Later requests are refused.
+    pub(crate) async fn close(self, store: &Store) {
+        // An error means that it has ended already.
+        let _ended = store.jobs.send(None).await;
+        let joined = tokio::task::spawn_blocking(move || self.0.join()).await;
+        if !matches!(joined, Ok(Ok(()))) {
             tracing::error!("the thread that owns the state store panicked");
         }
     }

@@ -49,7 +49,6 @@ pub(crate) struct TaskRow {
     pub(crate) state: TaskState,
     pub(crate) request: String,
     pub(crate) warnings: String,
-    pub(crate) callback_url: Option<String>,
     pub(crate) cancelled: bool,
 }
 

@@ -95,7 +95,7 @@ impl Store {
         .await
     }
 
-    /// Returns the results whose delivery an earlier life of this server still owed.
+    /// Returns the first results whose delivery is still owed.
     pub(crate) async fn pending_callbacks(&self) -> Result<Vec<PendingCallback>, StoreError> {
         self.call(|connection| {
             const DOING: &str = "look for open callbacks";
@@ -104,7 +104,7 @@ impl Store {
                     "SELECT s.session_id, r.callback_url, s.result_path, s.result_offset, s.result_length \
                      FROM sessions s JOIN runs r ON r.task_id = s.task_id AND r.run = s.run \
                      WHERE s.callback = 'pending' AND r.callback_url IS NOT NULL \
-                     AND s.result_path IS NOT NULL ORDER BY s.position",
+                     AND s.result_path IS NOT NULL ORDER BY s.position LIMIT 256",
                 )
                 .map_err(doing(DOING))?;
             let rows = statement

@@ -117,7 +117,7 @@ fn find(connection: &Connection, task: &TaskId, run: Option<i64>) -> Result<Opti
     const DOING: &str = "read a task";
     let row = connection
         .prepare_cached(
-            "SELECT task_id, run, status, request, warnings, callback_url, cancelled FROM runs \
+            "SELECT task_id, run, status, request, warnings, cancelled FROM runs \
              WHERE task_id = ?1 AND (?2 IS NULL OR run = ?2) ORDER BY run DESC LIMIT 1",
         )
         .map_err(doing(DOING))?
@@ -128,13 +128,12 @@ fn find(connection: &Connection, task: &TaskId, run: Option<i64>) -> Result<Opti
                 row.get::<_, String>(2)?,
                 row.get::<_, String>(3)?,
                 row.get::<_, String>(4)?,
-                row.get::<_, Option<String>>(5)?,
-                row.get::<_, bool>(6)?,
+                row.get::<_, bool>(5)?,
             ))
         })
         .optional()
         .map_err(doing(DOING))?;
-    let Some((task, run, state, request, warnings, callback_url, cancelled)) = row else {
+    let Some((task, run, state, request, warnings, cancelled)) = row else {
         return Ok(None);
     };
     Ok(Some(TaskRow {
@@ -142,7 +141,6 @@ fn find(connection: &Connection, task: &TaskId, run: Option<i64>) -> Result<Opti
         state: task_state(state)?,
         request,
         warnings,
-        callback_url,
         cancelled,
     }))
 }

@@ -62,8 +62,7 @@ async fn submitting_is_idempotent_while_running_and_anew_after() {
     assert_eq!(sessions[0].result, Some(ended(SessionState::Error).result));
     let (latest, _) = store.task(task("t"), None).await.expect("reads").expect("exists");
     assert_eq!(latest.key.run, 2);
-    drop(store);
-    thread.join();
+    thread.close(&store).await;
 }
 
 #[tokio::test]
@@ -77,8 +76,7 @@ async fn state_survives_and_tells_what_was_interrupted() {
     let done = store.claim(2.0).await.expect("claims").expect("two");
     store.finish(done.session.clone(), ended(SessionState::Completed), 4.0).await.expect("ends");
     store.advance(done.session.clone(), SessionState::Running, 5.0).await.expect("ignored");
-    drop(store);
-    thread.join();
+    thread.close(&store).await;
 
     let (store, thread) = Store::open(&path).expect("opens again");
     let found = store.interrupted().await.expect("reads");
@@ -88,8 +86,8 @@ async fn state_survives_and_tells_what_was_interrupted() {
         "an ended session never runs again, a waiting one was not interrupted"
     );
     assert_eq!(store.waiting().await.expect("counts"), 1);
-    drop(store);
-    thread.join();
+    thread.close(&store).await;
+    assert!(matches!(store.waiting().await, Err(super::StoreError::Closed)), "what comes too late is refused");
 }
 
 #[tokio::test]

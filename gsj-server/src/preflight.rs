@@ -1,0 +1,274 @@
+//! Everything that a session will need, checked before anything starts.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, TryLockError},
+    io,
+    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use gsj_checks::{Policy, Profile};
+use gsj_cutoff::tokens::Secret;
+use gsj_gateway::{ApiKey, Engine, EngineKind, EngineOptions, Sampling};
+use gsj_pins::Pins;
+use gsj_retrieval::{Library, Options, Service, Tools};
+use gsj_sandbox::{Backend, DEFAULT_UID, InitProgram, Launcher, LauncherOptions, ProbeOptions, SandboxError};
+
+use crate::{
+    agent::{self, Agents, Depth, Installed},
+    clock::Clock,
+    config::{Config, EngineKindName, ProfileName, RetrievalConfig, SandboxBackendName},
+    error::ServerError,
+    pipeline::{Equipment, Estate, Places},
+    server::Context,
+};
+
+/// Where a secret may come from when its variable is not set.
+const SECRET_CURE: &str = "set it to at least 32 random bytes, for example: export NAME=$(openssl rand -hex 32)";
+const KEY_CURE: &str = "set it to the engine's API key, or remove the key from the configuration";
+
+/// What the start hands on.
+pub(crate) struct Ready {
+    pub(crate) equipment: Equipment,
+    pub(crate) agents: Agents,
+    pub(crate) installed: BTreeMap<String, Installed>,
+    /// Held for as long as the server runs: one server in one state folder.
+    pub(crate) lock: File,
+}
+
+/// Checks everything, in the order in which a person would set it up. Blocks.
+pub(crate) fn check(config: &mut Config, context: &Context) -> Result<Ready, ServerError> {
+    let places = places(config)?;
+    let pins = pins(config)?;
+    let secret = secret(&config.estate.token_secret_env, context)?;
+    let engine = engine(config, context)?;
+    let mut agents = context.agents.clone();
+    if let Some(folder) = &config.harness.agents_dir {
+        agents.add_folder(folder).map_err(ServerError::Agents)?;
+    }
+    let installed_in = config.harness.installed_in.as_deref().unwrap_or(&places.state);
+    let installed = installed(&agents, &config.harness.agent, installed_in)?;
+    let backend = match config.sandbox.backend {
+        SandboxBackendName::Bwrap => Backend::Bwrap,
+        SandboxBackendName::None => Backend::None,
+    };
+    let sandbox = |source: SandboxError| ServerError::Sandbox {
+        cure: source.hint().unwrap_or_else(|| "see the reason below".to_owned()),
+        source,
+    };
+    gsj_sandbox::probe(backend, &ProbeOptions { uid: config.sandbox.uid, ..ProbeOptions::default() })
+        .map_err(sandbox)?;
+    let root = rustix::process::geteuid().is_root();
+    let owner = root.then(|| config.sandbox.uid.unwrap_or(DEFAULT_UID));
+    if root {
+        reachable(&places.state)?;
+    }
+    let estate = Estate::open(&config.estate)?;
+    let retrieval = retrieval(&config.retrieval, &estate, secret.clone(), &context.clock)?;
+    let lock = lock(&places.state)?;
+    let launcher = Launcher::new(LauncherOptions::new(&places.run)).map_err(sandbox)?;
+    let equipment = Equipment {
+        estate,
+        engine: Arc::new(engine),
+        retrieval,
+        secret,
+        launcher,
+        init: InitProgram { path: context.init.clone(), args: context.init_args.clone() },
+        owner,
+        policy: policy(config),
+        pins,
+        run: format!("run-{}-{}", std::process::id(), context.clock.whole_seconds()),
+        places,
+    };
+    Ok(Ready { equipment, agents, installed, lock })
+}
+
+fn places(config: &Config) -> Result<Places, ServerError> {
+    let set = |path: &Option<PathBuf>, key| path.clone().ok_or(ServerError::Unset { key });
+    let state = set(&config.server.state_dir, "server.state_dir")?;
+    make(&state, 0o755)?;
+    // Everything below is given to sandboxes and launchers, which want absolute paths.
+    let state = fs::canonicalize(&state).map_err(|source| ServerError::Io {
+        doing: "find the state folder",
+        path: state.clone(),
+        source,
+    })?;
+    let places = Places {
+        sessions: state.join("sessions"),
+        run: state.join("run"),
+        artifacts: set(&config.harness.artifacts_dir, "harness.artifacts_dir")?,
+        traces: set(&config.receiver.traces_dir, "receiver.traces_dir")?,
+        quarantine: set(&config.receiver.quarantine_dir, "receiver.quarantine_dir")?,
+        state,
+    };
+    for folder in [&places.artifacts, &places.traces, &places.quarantine] {
+        make(folder, 0o755)?;
+    }
+    // Others may pass through, to their own session's folder, and list nothing.
+    for folder in [&places.sessions, &places.run] {
+        make(folder, 0o711)?;
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o711)).map_err(|source| ServerError::Io {
+            doing: "set the mode of",
+            path: folder.clone(),
+            source,
+        })?;
+    }
+    Ok(places)
+}
+
+fn make(path: &Path, mode: u32) -> Result<(), ServerError> {
+    fs::DirBuilder::new().recursive(true).mode(mode).create(path).map_err(|source| ServerError::Io {
+        doing: "make the folder",
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// As root one sees every path; the sandbox's user must get through every folder on the way.
+fn reachable(state: &Path) -> Result<(), ServerError> {
+    for folder in state.ancestors() {
+        let mode = fs::metadata(folder)
+            .map_err(|source| ServerError::Io { doing: "look at", path: folder.to_owned(), source })?
+            .permissions()
+            .mode();
+        if mode & 0o001 == 0 {
+            return Err(ServerError::Unreachable { path: state.to_owned(), blocked_at: folder.to_owned() });
+        }
+    }
+    Ok(())
+}
+
+fn lock(state: &Path) -> Result<File, ServerError> {
+    let path = state.join("gsj.lock");
+    let failed = |source: io::Error| ServerError::Io { doing: "take the lock", path: path.clone(), source };
+    let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(ServerError::InUse { path: state.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
+}
+
+/// Reads the pins; what ends a turn is taken from them where the configuration does not say.
+fn pins(config: &mut Config) -> Result<Pins, ServerError> {
+    let path = config.checks.pins.clone().ok_or(ServerError::Unset { key: "checks.pins" })?;
+    let pins = Pins::read(&path);
+    let failed = |source| ServerError::Pins { path: path.clone(), source };
+    pins.check_whole().map_err(failed)?;
+    if config.builder.end_of_turn_token_id.is_none() {
+        let ids = pins.document().map_err(failed)?.pointer("/pins/end_of_turn_ids").and_then(|ids| ids.as_array());
+        if let Some(ids) = ids.filter(|ids| ids.len() == 1) {
+            config.builder.end_of_turn_token_id = ids.get(0).and_then(|id| id.as_i64());
+        }
+    }
+    Ok(pins)
+}
+
+fn secret(name: &str, context: &Context) -> Result<Secret, ServerError> {
+    const KEY: &str = "estate.token_secret_env";
+    let name = name.to_owned();
+    let Some(text) = (context.environment)(&name).filter(|text| !text.is_empty()) else {
+        return Err(ServerError::SecretMissing { name, key: KEY, cure: SECRET_CURE });
+    };
+    Secret::new(text.into_bytes()).map_err(|error| ServerError::SecretUnusable {
+        name,
+        key: KEY,
+        reason: error.to_string(),
+    })
+}
+
+fn engine(config: &Config, context: &Context) -> Result<Engine, ServerError> {
+    const KEY: &str = "engine.api_key_env";
+    let engine = &config.engine;
+    let kind = match engine.kind {
+        EngineKindName::Vllm => EngineKind::Vllm,
+        EngineKindName::Sglang => EngineKind::Sglang,
+    };
+    let base_url = engine.base_url.clone().ok_or(ServerError::Unset { key: "engine.base_url" })?;
+    let model = engine.model.clone().ok_or(ServerError::Unset { key: "engine.model" })?;
+    let mut options = EngineOptions::new(kind, base_url, model);
+    if let Some(name) = &engine.api_key_env {
+        let Some(text) = (context.environment)(name).filter(|text| !text.is_empty()) else {
+            return Err(ServerError::SecretMissing { name: name.clone(), key: KEY, cure: KEY_CURE });
+        };
+        let key = ApiKey::new(&text).map_err(|error| ServerError::SecretUnusable {
+            name: name.clone(),
+            key: KEY,
+            reason: error.to_string(),
+        })?;
+        options.api_key = Some(key);
+    }
+    options.stream = engine.stream;
+    options.retries = engine.retries;
+    options.connect_timeout = seconds(engine.connect_timeout_s);
+    options.read_timeout = seconds(engine.read_timeout_s);
+    let sampling = &engine.sampling;
+    options.sampling = Sampling {
+        temperature: sampling.temperature,
+        top_p: sampling.top_p,
+        top_k: sampling.top_k,
+        seed: sampling.seed,
+        max_tokens: sampling.max_tokens,
+    };
+    Ok(Engine::new(options)?)
+}
+
+/// Opens the agent of the configuration, which must be there, and the others that are.
+fn installed(agents: &Agents, wanted: &str, state: &Path) -> Result<BTreeMap<String, Installed>, ServerError> {
+    let failed = |source| ServerError::Agent { agent: wanted.to_owned(), source };
+    let wanted = agents.find(wanted).map_err(failed)?;
+    let mut installed = BTreeMap::new();
+    for agent in agents.iter() {
+        let name = agent.manifest().name.clone();
+        match agent::open(agent, state, Depth::Quick) {
+            Ok(opened) => {
+                installed.insert(name, opened);
+            }
+            Err(error) if name == wanted.manifest().name => return Err(failed(error)),
+            Err(error) => tracing::debug!(agent = name, %error, "not available to tasks"),
+        }
+    }
+    Ok(installed)
+}
+
+fn retrieval(config: &RetrievalConfig, estate: &Estate, secret: Secret, clock: &Clock) -> Result<Service, ServerError> {
+    let failed = |what: String| move |source| ServerError::Retrieval { what, source };
+    let read =
+        |path: &Path| fs::read(path).map_err(|source| ServerError::Io { doing: "read", path: path.to_owned(), source });
+    let tools = match &config.tools_file {
+        Some(path) => {
+            Tools::from_bytes(&read(path)?).map_err(failed(format!("retrieval.tools_file `{}`", path.display())))?
+        }
+        None => Tools::builtin().map_err(failed("the built-in tools".to_owned()))?,
+    };
+    let mut library = Library::from_repos(&estate.sources()).map_err(failed("the case repositories".to_owned()))?;
+    if let Some(path) = &config.decisions_file {
+        library = library
+            .with_decisions(&read(path)?)
+            .map_err(failed(format!("retrieval.decisions_file `{}`", path.display())))?;
+    }
+    let clock = clock.clone();
+    let mut options = Options::new(Arc::new(move || clock.whole_seconds()));
+    options.leeway_s = i64::from(config.leeway_s);
+    options.max_k = config.max_k;
+    Ok(Service::new(library, tools, vec![secret], options))
+}
+
+fn policy(config: &Config) -> Policy {
+    let checks = &config.checks;
+    Policy {
+        profile: match checks.profile {
+            ProfileName::Reference => Profile::Reference,
+        },
+        sentinel_threshold: checks.sentinel_threshold,
+        zero_at_mask1_max_rate: checks.zero_at_mask1_max_rate,
+        reject_toolless_roster: checks.reject_toolless_roster,
+    }
+}
+
+pub(crate) fn seconds(value: f64) -> Duration {
+    Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX)
+}

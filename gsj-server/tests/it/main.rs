@@ -1,0 +1,8 @@
+//! The server as its users meet it: over HTTP, with real sandboxes, a real agent and the scripted engine.
+
+mod agent;
+mod api;
+mod ends;
+mod episodes;
+mod restart;
+mod support;
