@@ -1,1 +1,62 @@
-fn main() {}
+//! The `gsj` command: thin over the library crates; one file per subcommand.
+
+mod commands;
+mod environment;
+mod error;
+mod output;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+use crate::commands::Command;
+use crate::error::CliError;
+
+/// Runs a pinned agent on truncated cases and returns validated, training-ready trajectories.
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "gsj",
+    version,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = "Example:\n  gsj demo\n\nExit codes: 0 done and clean; 1 something was rejected, failed or is missing;\n2 usage or configuration; 3 a server could not be reached or answered with an error."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+fn main() -> ExitCode {
+    // The init of a sandbox is this program too: it must run before anything opens a file or starts a thread.
+    if std::env::args_os().nth(1).is_some_and(|first| first == environment::SANDBOX_INIT) {
+        gsj_sandbox::init_main();
+    }
+    let matches = match Cli::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => {
+            let code = u8::try_from(error.exit_code()).unwrap_or(2);
+            // Help and usage go where clap sends them; a closed pipe is no fault of ours.
+            drop(error.print());
+            return ExitCode::from(code);
+        }
+    };
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => {
+            drop(error.print());
+            return ExitCode::from(2);
+        }
+    };
+    environment::start_tracing(cli.command.serves());
+    environment::install_tls();
+    match cli.command.run() {
+        Ok(code) => code,
+        Err(error) => report(&error),
+    }
+}
+
+fn report(error: &CliError) -> ExitCode {
+    error.print();
+    ExitCode::from(error.code())
+}

@@ -1,0 +1,99 @@
+//! `gsj retrieval`: the retrieval tools alone.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use gsj_retrieval::{Library, Options, Service, Tools};
+
+use super::{runtime, token};
+use crate::error::{CliError, Context as _};
+use crate::output::{self, Format, FormatArg};
+use crate::terminal::{BOLD, DIM, paint};
+use crate::environment;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  gsj retrieval search --corpus fixtures/corpus --case harbor-lease --timestep 12 'drying shed'")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Search the pages of a case that are visible at a timestep.
+    #[command(after_help = "Example:\n  gsj retrieval search --corpus fixtures/corpus --case harbor-lease --timestep 12 'drying shed'")]
+    Search {
+        /// The corpus folder.
+        #[arg(long)]
+        corpus: PathBuf,
+        /// The case id.
+        #[arg(long)]
+        case: String,
+        /// The last visible page.
+        #[arg(long)]
+        timestep: u32,
+        /// Most hits.
+        #[arg(long, default_value_t = 5)]
+        k: usize,
+        /// What to look for.
+        query: String,
+        #[command(flatten)]
+        format: FormatArg,
+    },
+    /// Serve the four tools over MCP, straight from a corpus folder.
+    #[command(after_help = "Example:\n  gsj retrieval serve --corpus corpus --port 8790")]
+    Serve {
+        /// The corpus folder.
+        #[arg(long)]
+        corpus: PathBuf,
+        /// Port on 127.0.0.1; 0 picks a free one
+        #[arg(long, default_value_t = 8790)]
+        port: u16,
+        /// Name of the variable that holds the secret
+        #[arg(long, default_value = environment::TOKEN_SECRET)]
+        secret_env: String,
+        /// Tool declarations in the form of a `tools/list` answer
+        #[arg(long)]
+        tools_file: Option<PathBuf>,
+    },
+}
+
+pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
+    match args.action {
+        Action::Search { corpus, case, timestep, k, query, format } => {
+            let library = Library::from_corpus_dir(&corpus).usage()?;
+            let hits = library.search_case(&case, timestep, &query, k).usage()?;
+            for hit in &hits {
+                match format.resolve() {
+                    Format::Json => output::json(hit),
+                    Format::Human => {
+                        output::line(&format!("{} {}", paint(BOLD, &hit.file), paint(DIM, &format!("{:.3}", hit.score))));
+                        let excerpt: String = hit.text.split_whitespace().collect::<Vec<_>>().join(" ");
+                        output::line(&format!("    {}", excerpt.chars().take(160).collect::<String>()));
+                    }
+                }
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Action::Serve { corpus, port, secret_env, tools_file } => {
+            let secret = token::secret(&secret_env)?;
+            let library = Library::from_corpus_dir(&corpus).usage()?;
+            let tools = tools(tools_file.as_deref())?;
+            let service = Service::new(library, tools, vec![secret], Options::new(Arc::new(token::now)));
+            runtime::block_on(async move {
+                let (listener, address) = runtime::listen(SocketAddr::from(([127, 0, 0, 1], port))).await?;
+                output::line(&format!("listening on http://{address}"));
+                runtime::serve_until_signal(listener, service.router()).await
+            })?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn tools(file: Option<&Path>) -> Result<Tools, CliError> {
+    let Some(path) = file else { return Tools::builtin().usage() };
+    let bytes = std::fs::read(path).map_err(|error| CliError::usage(format!("read `{}`: {error}", path.display())))?;
+    Tools::from_bytes(&bytes).usage()
+}

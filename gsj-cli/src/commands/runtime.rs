@@ -1,0 +1,64 @@
+//! The one async runtime of the command, sockets and signals.
+
+use std::future::Future;
+use std::net::SocketAddr;
+
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::error::{CliError, Kind};
+
+/// Runs a future on a runtime of its own and waits for what it left to end, for a moment.
+pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::new(Kind::Failed, format!("start the runtime: {error}")))?;
+    let result = runtime.block_on(future);
+    runtime.shutdown_timeout(std::time::Duration::from_secs(5));
+    result
+}
+
+/// Binds an address and says which one it became.
+pub(crate) async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), CliError> {
+    let fault = |error: std::io::Error| {
+        CliError::usage(format!("listen on {address}: {error}")).hint("another port: --port N, or 0 for a free one")
+    };
+    let listener = TcpListener::bind(address).await.map_err(fault)?;
+    let bound = listener.local_addr().map_err(fault)?;
+    Ok((listener, bound))
+}
+
+/// Serves until SIGTERM or Ctrl-C.
+pub(crate) async fn serve_until_signal(listener: TcpListener, router: axum::Router) -> Result<(), CliError> {
+    let mut signals = Signals::new()?;
+    axum::serve(listener, router)
+        .with_graceful_shutdown(async move { signals.next().await })
+        .await
+        .map_err(|error| CliError::new(Kind::Failed, format!("serve: {error}")))
+}
+
+/// SIGTERM and SIGINT, as they come.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    pub(crate) fn new() -> Result<Self, CliError> {
+        let fault = |error: std::io::Error| CliError::new(Kind::Failed, format!("listen for signals: {error}"));
+        Ok(Self {
+            terminate: signal(SignalKind::terminate()).map_err(fault)?,
+            interrupt: signal(SignalKind::interrupt()).map_err(fault)?,
+        })
+    }
+
+    /// The next of the two.
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! `gsj token`: scoped retrieval tokens.
+
+use std::io::Read as _;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use gsj_cutoff::tokens::{self, Claims, Secret};
+
+use crate::environment;
+use crate::error::{CliError, Context as _};
+use crate::output::{self, Format, FormatArg};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  gsj token mint --case harbor-lease --timestep 12 --episode try-1 | gsj token verify -")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Mint a token for one case, timestep and episode.
+    #[command(after_help = "Example:\n  gsj token mint --case harbor-lease --timestep 12 --episode try-1")]
+    Mint {
+        /// The case id.
+        #[arg(long)]
+        case: String,
+        /// The last page that the token lets through.
+        #[arg(long)]
+        timestep: u32,
+        /// The episode, for logs.
+        #[arg(long)]
+        episode: String,
+        /// Life of the token, in seconds.
+        #[arg(long, default_value_t = 3600)]
+        ttl: u32,
+        /// Name of the variable that holds the secret.
+        #[arg(long, default_value = environment::TOKEN_SECRET)]
+        secret_env: String,
+    },
+    /// Verify a token from standard input and print its claims.
+    #[command(after_help = "Example:\n  gsj token verify - < token.txt")]
+    Verify {
+        /// `-`: tokens are read from standard input, so that none stands in a process list.
+        #[arg(value_parser = ["-"])]
+        input: String,
+        /// Name of the variable that holds the secret.
+        #[arg(long, default_value = environment::TOKEN_SECRET)]
+        secret_env: String,
+        #[command(flatten)]
+        format: FormatArg,
+    },
+}
+
+pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
+    match args.action {
+        Action::Mint { case, timestep, episode, ttl, secret_env } => {
+            let secret = secret(&secret_env)?;
+            let claims = Claims { case_id: case, timestep, episode_id: episode, exp: now() + i64::from(ttl) };
+            output::line(&tokens::mint(&claims, &secret).usage()?);
+        }
+        Action::Verify { input: _, secret_env, format } => {
+            let secret = secret(&secret_env)?;
+            let mut token = String::new();
+            std::io::stdin()
+                .take(64 << 10)
+                .read_to_string(&mut token)
+                .map_err(|error| CliError::usage(format!("read the token from standard input: {error}")))?;
+            let claims = tokens::verify(token.trim(), &[secret], now(), 30).failed()?;
+            match format.resolve() {
+                Format::Json => output::json(&serde_json::json!({
+                    "case_id": claims.case_id, "timestep": claims.timestep, "episode_id": claims.episode_id, "exp": claims.exp,
+                })),
+                Format::Human => output::line(&format!(
+                    "valid: case {}, pages 1..{}, episode {}, {} s left",
+                    claims.case_id,
+                    claims.timestep,
+                    claims.episode_id,
+                    claims.exp - now()
+                )),
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads the signing secret from the variable of that name.
+pub(crate) fn secret(name: &str) -> Result<Secret, CliError> {
+    let value = environment::value(name).ok_or_else(|| {
+        CliError::usage(format!("the environment variable {name} is not set"))
+            .hint(format!("export {name}=$(head -c 32 /dev/urandom | base64)"))
+    })?;
+    Secret::new(value.into_bytes()).usage()
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).ok().and_then(|d| i64::try_from(d.as_secs()).ok()).unwrap_or_default()
+}

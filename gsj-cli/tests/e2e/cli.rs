@@ -1,0 +1,120 @@
+//! What bad input gets: the right exit code, the path, and the cure.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::support::{Estate, fixture, gsj, output, text};
+
+#[track_caller]
+fn refused(command: &mut std::process::Command, code: i32, words: &[&str]) {
+    let ran = output(command);
+    let shown = text(&ran);
+    assert_eq!(ran.status.code(), Some(code), "{shown}");
+    for word in words {
+        assert!(shown.contains(word), "`{word}` in: {shown}");
+    }
+    assert!(!shown.contains("panicked") && !shown.contains("RUST_BACKTRACE"), "{shown}");
+}
+
+#[test]
+fn every_subcommands_help_ends_with_an_example() {
+    let lines = [
+        vec!["demo"], vec!["serve"], vec!["submit"], vec!["check"], vec!["show"], vec!["engine"], vec!["agent", "install"],
+        vec!["agent", "list"], vec!["agent", "verify"], vec!["config", "check"], vec!["config", "schema"],
+        vec!["cutoff", "checkout"], vec!["cutoff", "audit"], vec!["token", "mint"], vec!["token", "verify"],
+        vec!["retrieval", "search"], vec!["estate", "validate"], vec!["estate", "scaffold"],
+    ];
+    for line in lines {
+        let ran = output(gsj().args(&line).arg("--help"));
+        let shown = text(&ran);
+        assert!(ran.status.success(), "{line:?}: {shown}");
+        let example = shown.split("Example:").nth(1).unwrap_or_default();
+        assert!(example.contains(&format!("gsj {}", line.join(" "))), "{line:?}: {shown}");
+    }
+}
+
+#[test]
+fn nothing_starts_on_unusable_input() {
+    let estate = Estate::new();
+    estate.install("light");
+    let serve = |config: &Path| {
+        let mut command = gsj();
+        command.args(["serve", "--config"]).arg(config);
+        command
+    };
+    refused(&mut serve(Path::new("/no/such.yaml")), 2, &["/no/such.yaml"]);
+
+    let config = estate.configure("http://127.0.0.1:1", "light", |c| c["estate"]["no_such_key"] = json!(1));
+    refused(&mut serve(&config), 2, &["no_such_key", "rollout.yaml", "line"]);
+
+    let config = estate.configure("http://127.0.0.1:1", "light", |c| c["checks"]["pins"] = json!("/no/pins.json"));
+    refused(&mut serve(&config), 2, &["/no/pins.json"]);
+
+    std::fs::write(estate.path("empty.json"), r#"{"format":"gsj-pins/1","pins":{"tool_roster_hash":[]}}"#).unwrap();
+    let config = estate.configure("http://127.0.0.1:1", "light", |c| c["checks"]["pins"] = json!(estate.path("empty.json")));
+    refused(&mut serve(&config), 2, &["empty.json"]);
+
+    let config = estate.configure("http://127.0.0.1:1", "no-such-agent", |_| {});
+    refused(&mut serve(&config), 2, &["no-such-agent"]);
+
+    let config = estate.configure("http://127.0.0.1:1", "pi", |_| {});
+    refused(&mut serve(&config), 2, &["gsj agent install pi"]);
+
+    let config = estate.configure("http://127.0.0.1:1", "light", |c| {
+        c["estate"]["clone_url_for"] = json!("file:///no/such/folder/{case_id}.git");
+    });
+    refused(&mut serve(&config), 2, &["/no/such/folder"]);
+
+    let config = estate.configure("http://127.0.0.1:1", "light", |_| {});
+    refused(serve(&config).env_remove("GSJ_MCP_TOKEN_SECRET"), 2, &["GSJ_MCP_TOKEN_SECRET"]);
+    refused(serve(&config).env("GSJ_MCP_TOKEN_SECRET", "short"), 2, &["32"]);
+    refused(serve(&config).env("PATH", "/nonexistent"), 2, &["apt-get install", "bubblewrap"]);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_exit_3() {
+    let estate = Estate::new();
+    let config = estate.configure("http://127.0.0.1:1", "light", |_| {});
+    let mut command = gsj();
+    command.args(["submit", "--server", "http://127.0.0.1:1", "--case", "c", "--timestep", "1", "--prompt", "p", "--config"]);
+    refused(command.arg(config), 3, &["http://127.0.0.1:1", "gsj serve"]);
+}
+
+#[test]
+fn check_says_what_it_could_not_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("body.json");
+    std::fs::write(&file, "{").unwrap();
+    let pins = fixture("pins/light.thinking-off.json");
+    refused(gsj().args(["check", "--format", "json", "--pins"]).arg(&pins).arg(&file), 1, &["invalid_json"]);
+    refused(gsj().args(["check", "--pins"]).arg(&pins).arg("/no/such/file.json"), 2, &["/no/such/file.json"]);
+    refused(gsj().arg("check").arg(&file).current_dir(folder.path()), 2, &["--pins", "GSJ_PINS_PATH"]);
+    refused(gsj().args(["check", "--profile", "strict", "--pins"]).arg(&pins).arg(&file), 2, &["strict"]);
+    std::fs::write(&file, r#"{"session_id":"s","status":"COMPLETED","trajectory":{"traces":[{}]}}"#).unwrap();
+    refused(
+        gsj().args(["check", "--format", "json", "--pins", "/no/pins.json"]).arg(&file),
+        2,
+        &[r#""error":"pins_configuration""#, "/no/pins.json"],
+    );
+}
+
+#[test]
+fn tokens_go_in_and_out_without_a_command_line() {
+    let minted = output(gsj().args(["token", "mint", "--case", "harbor-lease", "--timestep", "3", "--episode", "e"]));
+    assert!(minted.status.success(), "{}", text(&minted));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    std::fs::write(&file, &minted.stdout).unwrap();
+    let verify = |file: &Path| {
+        let mut command = gsj();
+        command.args(["token", "verify", "-", "--format", "json"]).stdin(std::fs::File::open(file).unwrap());
+        command.output().unwrap()
+    };
+    let verified = verify(&file);
+    assert!(verified.status.success(), "{}", text(&verified));
+    assert!(text(&verified).contains(r#""timestep":3"#));
+    std::fs::write(&file, String::from_utf8_lossy(&minted.stdout).replace('.', "x")).unwrap();
+    let forged = verify(&file);
+    assert_eq!(forged.status.code(), Some(1), "{}", text(&forged));
+}

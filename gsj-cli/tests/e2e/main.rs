@@ -1,0 +1,13 @@
+//! End to end: the `gsj` binary as its users run it.
+//!
+//! Tests with the real agent or a real model say that they were skipped unless `cargo xtask test --all` runs them.
+
+mod cli;
+mod crash;
+mod demo;
+mod isolation;
+mod many;
+mod real_engine;
+mod reference;
+mod serve;
+mod support;
