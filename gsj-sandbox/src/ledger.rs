@@ -129,9 +129,9 @@ pub fn reap(run_dir: &Path) -> Result<Vec<Reaped>, SandboxError> {
         }
         reaped.push(Reaped { label: record.label, backend: record.backend, killed, ended });
     }
-    // Written but never renamed: nothing had been started under that name yet, or the renamed file speaks for it.
+    // Written but never renamed: the file of that name without it speaks for the sandbox, or nothing had begun.
     for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "fresh")) {
-        if file.with_extension("json").exists() || !written_by_the_living(file) {
+        if !written_by_the_living(file) {
             let _ = fs::remove_file(file);
         }
     }

@@ -135,7 +135,14 @@ async fn an_intent_is_there_while_the_sandbox_runs() {
     let running = ground.launcher.start(ground.shell("noted", "sleep 3000")).await.expect("it starts");
     let intents = ground.intents();
     assert!(matches!(intents.as_slice(), [name] if name.starts_with("noted.")), "one intent: {intents:?}");
+    let half_written = ground.path("run").join(intents.concat()).with_extension("fresh");
+    let of_the_dead = ground.path("run").join("noted.4194305.0.fresh");
+    for file in [&half_written, &of_the_dead] {
+        std::fs::write(file, "{").expect("as if it were being written");
+    }
     assert_eq!(reap(&ground.path("run")).expect("read"), [], "a running sandbox is not reaped by its own process");
+    assert!(half_written.exists() && !of_the_dead.exists(), "nothing is taken from under a living writer");
+    std::fs::remove_file(half_written).expect("it was there");
     drop(running);
     ground.assert_nothing_left();
 }
