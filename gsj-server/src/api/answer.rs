@@ -2,7 +2,7 @@
 
 use axum::{
     http::{StatusCode, header},
-    response::{IntoResponse, Response},
+    response::{IntoResponse as _, Response},
 };
 use serde_json::json;
 

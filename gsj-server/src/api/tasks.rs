@@ -18,7 +18,7 @@ use crate::{
     result::{missing_result, read_stored},
     shared::Shared,
     state::{SessionState, TaskState},
-    store::{SessionRow, TaskFilter, TaskRow},
+    store::{Cancelled, SessionRow, TaskFilter, TaskRow},
 };
 
 /// Tasks of one list when the caller states no limit, and at most.
@@ -46,7 +46,7 @@ pub(super) async fn cancel(axum::extract::State(shared): State, Path(id): Path<S
     let Some(task) = TaskId::new(&id) else { return not_found() };
     match shared.store.cancel(task, shared.clock.seconds()).await {
         Ok(None) => return not_found(),
-        Ok(Some((key, waiting, active))) => {
+        Ok(Some(Cancelled { key, waiting, active })) => {
             for session in &active {
                 shared.active.cancel(&session.session);
             }

@@ -219,7 +219,7 @@ impl Driver {
         let Course { session, key, timing, request, trace_metadata, extra } = course;
         let (document, calls) = recorded.map_or((None, 0), |(document, calls)| (Some(document), calls));
         let mut metadata = request.as_ref().map(|request| members(&request.metadata)).unwrap_or_default();
-        for (name, value) in extra.iter() {
+        for (name, value) in &extra {
             metadata.insert(name.lossy().into_owned(), value.to_owned());
         }
         let builder = &shared.config.builder;

@@ -7,7 +7,7 @@ use std::{
     collections::BTreeSet,
     fs::File,
     io::{self, Read as _},
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd as _, OwnedFd},
     path::Path,
 };
 

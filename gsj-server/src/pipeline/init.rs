@@ -200,6 +200,7 @@ fn render(
 ) -> Result<Rendered, String> {
     let TaskSettings { tools, context_window, max_tokens, thinking, .. } = &request.settings;
     let harness = &shared.config.harness;
+    let roster = if tools.is_empty() { installed.manifest().roster() } else { tools.clone() };
     // Without walls nothing is mounted and the ports are known only when they are bound, so the launcher
     // fills both in: in the environment, and in the files that it writes itself.
     let walled = shared.config.sandbox.backend != SandboxBackendName::None;
@@ -228,7 +229,7 @@ fn render(
             model,
             model_url: &model_url,
             mcp_url: &SecretText::new(mcp_url),
-            tools,
+            tools: &roster,
             context_window: *context_window,
             max_tokens: *max_tokens,
             thinking,

@@ -28,7 +28,7 @@ pub(super) async fn recover(driver: &Driver) -> Result<(), StoreError> {
         match remove_unfinished(folder) {
             Ok(0) => {}
             Ok(removed) => {
-                tracing::info!(folder = %folder.display(), removed, "removed files that a crash left unfinished")
+                tracing::info!(folder = %folder.display(), removed, "removed files that a crash left unfinished");
             }
             Err(error) => tracing::warn!(folder = %folder.display(), %error, "look for unfinished files"),
         }

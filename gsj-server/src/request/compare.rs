@@ -87,12 +87,10 @@ pub(super) fn runtime(rules: &Rules<'_>, runtime: &Fields<'_>, notes: &mut Notes
         SandboxBackendName::None => "none",
     };
     match runtime.string("backend") {
-        None => {}
-        Some(asked @ ("docker" | "podman" | "bwrap" | "none")) => {
-            if asked != used {
-                notes.substitute("runtime.backend", asked, used);
-            }
+        Some(asked @ ("docker" | "podman" | "bwrap" | "none")) if asked != used => {
+            notes.substitute("runtime.backend", asked, used);
         }
+        None | Some("docker" | "podman" | "bwrap" | "none") => {}
         Some(_) => runtime.refuse("backend", "Value error, unknown backend: docker, podman, bwrap and none are known"),
     }
     if let Some(asked) = runtime.string("image") {

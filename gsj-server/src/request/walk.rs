@@ -127,7 +127,8 @@ impl<'a> Fields<'a> {
     /// A number above 0 and at most `most`.
     pub(crate) fn as_positive(&self, name: &str, value: &Value, most: f64) -> Option<f64> {
         let Some(number) = value.as_f64() else { return self.wrong(name, "number", "float_type") };
-        if !(number > 0.0) {
+        // JSON knows no NaN, so this is the whole of what is not above 0.
+        if number <= 0.0 {
             self.problems.note(self.path(name), "Input should be greater than 0", "greater_than");
             return None;
         }

@@ -20,8 +20,8 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use rows::{
-    Ended, Finished, NewTask, PendingCallback, RunKey, SessionRow, StoredResult, Submitted, TaskFilter, TaskRow,
-    TaskSummary,
+    Cancelled, Ended, Finished, NewTask, PendingCallback, RunKey, SessionRow, StoredResult, Submitted, TaskFilter,
+    TaskRow, TaskSummary,
 };
 
 /// How many requests may wait for the owner thread before a caller waits for room.

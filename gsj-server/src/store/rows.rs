@@ -42,6 +42,16 @@ pub(crate) enum Submitted {
     Conflict,
 }
 
+/// What a cancelled run still had open.
+#[derive(Debug, Clone)]
+pub(crate) struct Cancelled {
+    pub(crate) key: RunKey,
+    /// Sessions that nobody had taken, now in `POST_RUN`: the caller ends them.
+    pub(crate) waiting: Vec<SessionRow>,
+    /// Sessions that a worker has.
+    pub(crate) active: Vec<SessionRow>,
+}
+
 /// A stored run.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskRow {

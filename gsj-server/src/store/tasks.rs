@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::Value;
 
 use super::{
-    NewTask, RunKey, SessionRow, Store, StoreError, Submitted, TaskFilter, TaskRow, TaskSummary, doing,
+    Cancelled, NewTask, RunKey, SessionRow, Store, StoreError, Submitted, TaskFilter, TaskRow, TaskSummary, doing,
     rows::{RawSession, SESSION_COLUMNS, task_id, task_state},
 };
 use crate::{
@@ -56,13 +56,8 @@ impl Store {
 
     /// Marks the latest run as cancelled and takes its waiting sessions away from the workers.
     ///
-    /// Returns the run, the sessions that were waiting (now in `POST_RUN`, the caller ends them)
-    /// and those that a worker has; `None` when there is no such task.
-    pub(crate) async fn cancel(
-        &self,
-        task: TaskId,
-        now: f64,
-    ) -> Result<Option<(RunKey, Vec<SessionRow>, Vec<SessionRow>)>, StoreError> {
+    /// Returns what was open; `None` when there is no such task.
+    pub(crate) async fn cancel(&self, task: TaskId, now: f64) -> Result<Option<Cancelled>, StoreError> {
         self.call(move |connection| cancel(connection, &task, now)).await
     }
 }
@@ -190,11 +185,7 @@ fn list(connection: &Connection, filter: &TaskFilter) -> rusqlite::Result<Vec<Ta
     rows.collect()
 }
 
-fn cancel(
-    connection: &mut Connection,
-    task: &TaskId,
-    now: f64,
-) -> Result<Option<(RunKey, Vec<SessionRow>, Vec<SessionRow>)>, StoreError> {
+fn cancel(connection: &mut Connection, task: &TaskId, now: f64) -> Result<Option<Cancelled>, StoreError> {
     const DOING: &str = "cancel a task";
     let change = connection.transaction().map_err(doing(DOING))?;
     let Some(row) = find(&change, task, None)? else { return Ok(None) };
@@ -221,5 +212,5 @@ fn cancel(
         session.state = SessionState::PostRun;
     }
     change.commit().map_err(doing(DOING))?;
-    Ok(Some((key, waiting, active)))
+    Ok(Some(Cancelled { key, waiting, active }))
 }

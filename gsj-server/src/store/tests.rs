@@ -118,7 +118,8 @@ async fn cancelling_takes_waiting_sessions_from_the_workers() {
     let (store, _thread) = Store::open(&dir.path().join("s.sqlite")).expect("opens");
     store.submit(new("t", 2, json!({})), 1.0).await.expect("stores");
     let active = store.claim(2.0).await.expect("claims").expect("one");
-    let (key, waiting, running) = store.cancel(task("t"), 3.0).await.expect("cancels").expect("there is one");
+    let super::Cancelled { key, waiting, active: running } =
+        store.cancel(task("t"), 3.0).await.expect("cancels").expect("there is one");
     assert_eq!((key.run, waiting.len(), running.len()), (1, 1, 1));
     assert_eq!(running[0].session, active.session);
     assert!(store.claim(4.0).await.expect("answers").is_none(), "nothing waits any more");

@@ -1,6 +1,6 @@
 //! Episodes that go well, and what is kept of them.
 
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use serde_json::{Value, json};
 
@@ -106,17 +106,26 @@ async fn without_walls_an_episode_runs_and_says_so() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sixteen_sessions_run_at_once() {
-    let slow = json!({"scripts": {"Wait": [bash("sleep 600"), {"content": "Done."}]},
-        "default": [{"content": "Done."}]});
-    let mut bench = Bench::new(slow).await;
-    bench.config.workers.run = 16;
+    let gate = tempfile::tempdir().expect("a folder");
+    fs::set_permissions(gate.path(), fs::Permissions::from_mode(0o755)).expect("a mode");
+    let go = gate.path().join("go");
+    let wait = format!("while [ ! -e {} ]; do sleep 0.2; done", go.display());
+    let bench = Bench::new(json!([bash(&wait), {"content": "Done."}])).await;
     let api = bench.start().await;
     api.submit(&task("t", "Wait for the others.", 16)).await;
     let status = api.until("/rollout/status", |status| status["pipeline"]["run"]["running"] == 16).await;
-    assert_eq!(status["tasks"]["t"], "running");
-    assert_eq!(status["nodes"][0]["running"], 16);
-    api.delete("/rollout/task/t").await;
-    api.ended("t").await;
+    assert_eq!((&status["tasks"]["t"], &status["nodes"][0]["running"]), (&json!("running"), &json!(16)));
+    let running = |sessions: &Value| {
+        sessions["sessions"].as_array().is_some_and(|list| list.iter().all(|session| session["status"] == "RUNNING"))
+    };
+    api.until("/tasks/t/sessions", running).await;
+    fs::write(&go, "").expect("opens the gate");
+    let status = api.ended("t").await;
+    assert_eq!((&status["status"], &status["completed_sessions"]), (&json!("completed"), &json!(16)));
+    for result in status["results"].as_array().expect("results") {
+        let (metadata, timing) = (&result["metadata"], &result["timing"]);
+        eprintln!("around agent and engine: {} ms of {timing}", metadata["gsj_overhead_ms"]);
+    }
     api.drain().await;
     assert!(bench.sessions_left().is_empty());
 }

@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Bench, bash, files, task};
 
+/// A change that makes a configuration unusable.
+type Change<'a> = &'a dyn Fn(&mut gsj_server::config::Config);
+
 fn scripts() -> Value {
     json!({"scripts": {"Hang": [bash("sleep 600")]}, "default": [{"content": "Done."}]})
 }
@@ -88,7 +91,7 @@ async fn one_state_folder_has_one_server() {
 async fn what_a_session_will_need_is_checked_before_anything_starts() {
     let bench = Bench::new(scripts()).await;
     let root = bench.root.path();
-    let table: [(&str, &dyn Fn(&mut gsj_server::config::Config), &str); 5] = [
+    let table: [(&str, Change<'_>, &str); 5] = [
         ("pins", &|config| config.checks.pins = Some(root.join("nowhere.json")), "pins file"),
         (
             "secret",

@@ -212,10 +212,11 @@ impl Api {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        match tokio::time::timeout(PATIENCE, asking).await {
-            Ok(value) => value,
-            Err(_elapsed) => panic!("{path} did not come to what was awaited: {}", self.get(path).await.1),
+        let found = tokio::time::timeout(PATIENCE, asking).await;
+        if found.is_err() {
+            eprintln!("{path} stays at: {}", self.get(path).await.1);
         }
+        found.expect("what was awaited came in time")
     }
 
     pub(crate) async fn drain(mut self) {
@@ -238,7 +239,7 @@ async fn answer(request: reqwest::RequestBuilder) -> (u16, Value) {
     let response = request.send().await.expect("an answer");
     let status = response.status().as_u16();
     let text = response.text().await.expect("a body");
-    (status, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}")))
+    (status, serde_json::from_str(&text).expect(&text))
 }
 
 pub(crate) fn task(id: &str, prompt: &str, samples: u32) -> Value {
