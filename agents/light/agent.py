@@ -59,7 +59,8 @@ def main():
     messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": sys.stdin.read()}]
     while True:  # turns, tokens and time are limited by the gateway
         request = {"model": os.environ["GSJ_MODEL"], "messages": messages, "tools": list(offered.values()), "stream": False,
-                   "max_completion_tokens": int(os.environ.get("GSJ_MAX_TOKENS", "4096"))}
+                   "max_completion_tokens": int(os.environ.get("GSJ_MAX_TOKENS", "4096")),
+                   "chat_template_kwargs": {"enable_thinking": os.environ.get("GSJ_THINKING", "off") != "off"}}
         choice = post(os.environ["GSJ_MODEL_BASE_URL"] + "/chat/completions", request, "application/json")["choices"][0]
         said = {key: value for key in ("content", "reasoning_content", "tool_calls") if (value := choice["message"].get(key))}
         messages.append({"role": "assistant", "content": None, **said})

@@ -207,6 +207,13 @@ impl AgentManifest {
         Ok(manifest)
     }
 
+    /// Every tool that the agent can offer: its own, then the retrieval service's in their fixed order.
+    #[must_use]
+    pub fn roster(&self) -> Vec<String> {
+        let retrieval = gsj_retrieval::TOOL_NAMES.iter().map(|name| format!("{}{name}", self.retrieval_prefix));
+        self.tools.iter().cloned().chain(retrieval).collect()
+    }
+
     /// Whether a task may mean this agent by `name`.
     #[must_use]
     pub fn answers_to(&self, name: &str) -> bool {

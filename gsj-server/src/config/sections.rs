@@ -210,7 +210,7 @@ pub struct HarnessConfig {
     /// State folder in which agents are installed. Absent: the server's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub installed_in: Option<PathBuf>,
-    /// Tools that the model is offered, in this order.
+    /// Tools that the model is offered, in this order. Empty: all that the agent has, its own before the retrieval tools.
     pub tools_allowlist: Vec<String>,
     /// Where transcripts, session logs and deliverables are kept. Absent: `artifacts` in the state folder.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -231,24 +231,11 @@ pub struct HarnessConfig {
 
 impl Default for HarnessConfig {
     fn default() -> Self {
-        let tools = [
-            "read",
-            "ls",
-            "grep",
-            "find",
-            "write",
-            "edit",
-            "bash",
-            "mcp_gsj_search_case",
-            "mcp_gsj_search_decisions",
-            "mcp_gsj_case_status",
-            "mcp_gsj_decision_stats",
-        ];
         Self {
             agent: "pi".into(),
             agents_dir: None,
             installed_in: None,
-            tools_allowlist: tools.map(String::from).to_vec(),
+            tools_allowlist: Vec::new(),
             artifacts_dir: None,
             context_window: 32_768,
             max_tokens: 8192,
