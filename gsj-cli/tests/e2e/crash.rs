@@ -141,9 +141,11 @@ fn a_killed_server_leaves_nothing_and_the_next_says_what_became_of_each_session(
     let results = status["results"].as_array().unwrap();
     assert_eq!(results.len(), 2, "each session has its result: {status}");
     let interrupted: Vec<&Value> = results.iter().filter(|r| r["status"] == "ERROR").collect();
-    assert_eq!(interrupted.len(), 1, "the one that ran");
-    assert!(interrupted[0]["error"].as_str().unwrap().starts_with("interrupted"), "{}", interrupted[0]["error"]);
-    assert_eq!(results.iter().filter(|r| r["status"] == "COMPLETED").count(), 1, "the other ran on");
+    let why = |result: &Value| result["error"].as_str().unwrap_or_default().to_owned();
+    assert!(interrupted.iter().any(|r| why(r).contains("RUNNING")), "the one that ran: {status}");
+    assert!(interrupted.iter().all(|r| why(r).starts_with("interrupted")), "{status}");
+    let whole = results.iter().filter(|r| r["status"] == "COMPLETED").count();
+    assert_eq!(whole + interrupted.len(), 2, "the other ran on, or says how far it was");
     half_written(scene.estate.home.path());
 }
 

@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -41,9 +42,22 @@ pub(crate) fn gsj() -> Command {
     command
 }
 
-/// Runs to the end and gives what was printed.
+/// Runs to the end and gives what was printed; a command that goes on for ever is killed, and the test fails.
 pub(crate) fn output(command: &mut Command) -> Output {
-    command.stdin(Stdio::null()).output().unwrap()
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let id = child.id().to_string();
+    let (done, ended) = std::sync::mpsc::channel::<()>();
+    let watch = std::thread::spawn(move || {
+        let late = ended.recv_timeout(Duration::from_secs(900)).is_err_and(|e| e == RecvTimeoutError::Timeout);
+        if late {
+            drop(Command::new("kill").args(["-9", &id]).status());
+        }
+        late
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(done);
+    assert!(!watch.join().unwrap(), "{command:?} had to be killed: {}", text(&output));
+    output
 }
 
 /// What a run printed on both streams.

@@ -18,7 +18,8 @@ report["loopback_open"] = []
 for port in range(1, 65536):
     with socket.socket() as probe:
         probe.settimeout(0.5)
-        if probe.connect_ex(("127.0.0.1", port)) == 0:
+        # A connection to itself, which the kernel makes when it picks the asked port as the own, is no listener.
+        if probe.connect_ex(("127.0.0.1", port)) == 0 and probe.getsockname() != probe.getpeername():
             report["loopback_open"].append(port)
 report["addresses"] = {f"{host}:{port}": connect(host, port) for host, port in ask["addresses"]}
 try:
@@ -68,7 +69,7 @@ with open("/workspace/out/readable.bin", "wb") as out:
         for name in files + dirs:
             path = os.path.join(folder, name)
             paths.append(path)
-            if name in files and os.path.isfile(path):
+            if name in files and os.path.isfile(path) and not os.path.islink(path):
                 take(path)
     for process in os.listdir("/proc"):
         if process.isdigit():
@@ -116,7 +117,8 @@ report["tokens"] = {
 
 with open("/workspace/out/probe.json", "w") as out:
     json.dump(report, out)
-body = json.dumps({"model": os.environ["GSJ_MODEL"], "stream": False,
+look = {"type": "function", "function": {"name": "bash", "description": "look", "parameters": {"type": "object", "properties": {}}}}
+body = json.dumps({"model": os.environ["GSJ_MODEL"], "stream": False, "tools": [look],
                    "messages": [{"role": "system", "content": "probe"}, {"role": "user", "content": "done?"}]}).encode()
 call = urllib.request.Request(os.environ["GSJ_MODEL_URL"] + "/chat/completions", body,
                               {"Content-Type": "application/json"})
