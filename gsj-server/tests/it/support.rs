@@ -213,9 +213,8 @@ impl Api {
             }
         };
         let found = tokio::time::timeout(PATIENCE, asking).await;
-        if found.is_err() {
-            eprintln!("{path} stays at: {}", self.get(path).await.1);
-        }
+        let last = if found.is_ok() { Value::Null } else { self.get(path).await.1 };
+        assert!(found.is_ok(), "{path} stays at: {last}");
         found.expect("what was awaited came in time")
     }
 
