@@ -50,11 +50,12 @@ fn with(pointer: &str, value: Value) -> Value {
 #[test]
 fn a_small_request_gets_the_servers_defaults() {
     let request = read(&body()).expect("a good body");
-    assert_eq!(request.samples, 1);
-    assert_eq!(request.timeout.as_secs(), 600);
-    assert_eq!((request.settings.context_window, request.settings.max_tokens), (32_768, 8192));
-    assert_eq!(request.settings.thinking, Thinking::Off);
-    assert_eq!(request.settings.tools.len(), 11);
+    let (limits, harness) = (config().limits, config().harness);
+    assert_eq!((request.samples, request.timeout.as_secs_f64()), (1, limits.timeout_s));
+    let settings = &request.settings;
+    assert_eq!((settings.context_window, settings.max_tokens), (harness.context_window, harness.max_tokens));
+    assert_eq!(settings.thinking, Thinking::Off);
+    assert_eq!(settings.tools, harness.tools_allowlist);
     assert_eq!(request.metadata["case_id"], "case_0001", "the validators read it from the metadata");
     assert_eq!(request.metadata["timestep"], 12);
     assert!(request.warnings.is_empty() && request.substituted.is_empty(), "{request:?}");
