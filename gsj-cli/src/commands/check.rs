@@ -85,8 +85,10 @@ pub(crate) fn pins_file(option: Option<PathBuf>) -> Result<PathBuf, CliError> {
     if fallback.exists() {
         return Ok(fallback);
     }
-    Err(CliError::usage("no pins file: neither --pins nor GSJ_PINS_PATH is given, and ./pins/pins.gsj.json is not there")
-        .hint("`gsj demo` writes one beside its traces; an estate's own belongs into its configuration's `checks.pins`"))
+    Err(CliError::usage(
+        "no pins file: neither --pins nor GSJ_PINS_PATH is given, and ./pins/pins.gsj.json is not there",
+    )
+    .hint("`gsj demo` writes one beside its traces; an estate's own belongs into its configuration's `checks.pins`"))
 }
 
 /// Builds the policy from the options.

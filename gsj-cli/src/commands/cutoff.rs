@@ -10,7 +10,9 @@ use crate::output::{self, Format, FormatArg};
 use crate::terminal::{GREEN, RED, paint};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  gsj cutoff checkout --repo /srv/repos/o/harbor-lease.git --branch timestep-12 --dest /tmp/w\n  gsj cutoff audit /tmp/w --timestep 12")]
+#[command(
+    after_help = "Example:\n  gsj cutoff checkout --repo /srv/repos/o/harbor-lease.git --branch timestep-12 --dest /tmp/w\n  gsj cutoff audit /tmp/w --timestep 12"
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
@@ -19,7 +21,9 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     /// Make a checkout that holds one commit and nothing later, and print its evidence.
-    #[command(after_help = "Example:\n  gsj cutoff checkout --repo /srv/repos/o/harbor-lease.git --branch timestep-12 --dest /tmp/w")]
+    #[command(
+        after_help = "Example:\n  gsj cutoff checkout --repo /srv/repos/o/harbor-lease.git --branch timestep-12 --dest /tmp/w"
+    )]
     Checkout {
         /// The case's bare repository on this machine, a path or a file:// URL.
         #[arg(long)]
@@ -41,7 +45,9 @@ enum Action {
         case: Option<String>,
     },
     /// Walk a checkout object by object and say what it holds.
-    #[command(after_help = "Example:\n  gsj cutoff audit /tmp/w --timestep 12 --forbid-from /srv/repos/o/harbor-lease.git")]
+    #[command(
+        after_help = "Example:\n  gsj cutoff audit /tmp/w --timestep 12 --forbid-from /srv/repos/o/harbor-lease.git"
+    )]
     Audit {
         /// The checkout.
         dir: PathBuf,

@@ -12,7 +12,9 @@ use crate::error::{CliError, Context as _, Kind};
 use crate::{environment, output};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  gsj engine --script fixtures/scripts/demo.json --tokenizer fixtures/tokenizer/tokenizer.json \\\n      --template fixtures/template/chat_template.jinja --port 8021")]
+#[command(
+    after_help = "Example:\n  gsj engine --script fixtures/scripts/demo.json --tokenizer fixtures/tokenizer/tokenizer.json \\\n      --template fixtures/template/chat_template.jinja --port 8021"
+)]
 pub(crate) struct Args {
     /// What the engine says, by turn (JSON)
     #[arg(long)]

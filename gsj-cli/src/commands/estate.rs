@@ -10,7 +10,9 @@ use crate::output::{self, Format, FormatArg};
 use crate::terminal::{BOLD, DIM, GREEN, RED, paint};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  gsj estate validate --corpus corpus\n  gsj estate scaffold --corpus corpus --base-url file:///srv/repos")]
+#[command(
+    after_help = "Example:\n  gsj estate validate --corpus corpus\n  gsj estate scaffold --corpus corpus --base-url file:///srv/repos"
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,

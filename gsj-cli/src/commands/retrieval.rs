@@ -8,13 +8,15 @@ use std::sync::Arc;
 use gsj_retrieval::{Library, Options, Service, Tools};
 
 use super::{runtime, token};
+use crate::environment;
 use crate::error::{CliError, Context as _};
 use crate::output::{self, Format, FormatArg};
 use crate::terminal::{BOLD, DIM, paint};
-use crate::environment;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  gsj retrieval search --corpus fixtures/corpus --case harbor-lease --timestep 12 'drying shed'")]
+#[command(
+    after_help = "Example:\n  gsj retrieval search --corpus fixtures/corpus --case harbor-lease --timestep 12 'drying shed'"
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
@@ -23,7 +25,9 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     /// Search the pages of a case that are visible at a timestep.
-    #[command(after_help = "Example:\n  gsj retrieval search --corpus fixtures/corpus --case harbor-lease --timestep 12 'drying shed'")]
+    #[command(
+        after_help = "Example:\n  gsj retrieval search --corpus fixtures/corpus --case harbor-lease --timestep 12 'drying shed'"
+    )]
     Search {
         /// The corpus folder.
         #[arg(long)]
@@ -69,7 +73,11 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
                 match format.resolve() {
                     Format::Json => output::json(hit),
                     Format::Human => {
-                        output::line(&format!("{} {}", paint(BOLD, &hit.file), paint(DIM, &format!("{:.3}", hit.score))));
+                        output::line(&format!(
+                            "{} {}",
+                            paint(BOLD, &hit.file),
+                            paint(DIM, &format!("{:.3}", hit.score))
+                        ));
                         let excerpt: String = hit.text.split_whitespace().collect::<Vec<_>>().join(" ");
                         output::line(&format!("    {}", excerpt.chars().take(160).collect::<String>()));
                     }

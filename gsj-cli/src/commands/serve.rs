@@ -58,7 +58,10 @@ pub(crate) fn warn_of_backend(config: &Config) {
     use gsj_server::config::SandboxBackendName;
     if config.sandbox.backend == SandboxBackendName::None {
         use crate::terminal::{RED, paint};
-        warn(&paint(RED, "sandbox.backend is `none`: agents run without isolation, for trusted development only; no pins approve such a trace"));
+        warn(&paint(
+            RED,
+            "sandbox.backend is `none`: agents run without isolation, for trusted development only; no pins approve such a trace",
+        ));
     }
 }
 

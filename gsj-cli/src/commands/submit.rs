@@ -15,7 +15,9 @@ use crate::output::{self, Format, FormatArg};
 use crate::terminal::{GREEN, RED, paint, progress, warn};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  gsj submit --config rollout.yaml --case harbor-lease --timestep 12 --prompt 'Summarise the case.' --episodes 4 --out results")]
+#[command(
+    after_help = "Example:\n  gsj submit --config rollout.yaml --case harbor-lease --timestep 12 --prompt 'Summarise the case.' --episodes 4 --out results"
+)]
 pub(crate) struct Args {
     /// The configuration of the server
     #[arg(long)]
@@ -87,7 +89,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
 
 /// The request, its id, its episodes and the time that each may take.
 fn request(args: &Args, config: &Config) -> Result<(String, serde_json::Value, u32, f64), CliError> {
-    let fault = |path: &Path, error: &dyn std::fmt::Display| CliError::usage(format!("read `{}`: {error}", path.display()));
+    let fault =
+        |path: &Path, error: &dyn std::fmt::Display| CliError::usage(format!("read `{}`: {error}", path.display()));
     if let Some(path) = &args.request {
         let bytes = std::fs::read(path).map_err(|error| fault(path, &error))?;
         let mut body: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| fault(path, &error))?;
@@ -96,7 +99,8 @@ fn request(args: &Args, config: &Config) -> Result<(String, serde_json::Value, u
         }
         let id = body.get("task_id").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
         let episodes = body.get("num_samples").and_then(serde_json::Value::as_u64).unwrap_or(1);
-        let timeout = body.get("timeout_seconds").and_then(serde_json::Value::as_f64).unwrap_or(config.limits.timeout_s);
+        let timeout =
+            body.get("timeout_seconds").and_then(serde_json::Value::as_f64).unwrap_or(config.limits.timeout_s);
         return Ok((id, body, u32::try_from(episodes).unwrap_or(u32::MAX), timeout));
     }
     let prompt = match (&args.prompt, &args.prompt_file) {

@@ -11,7 +11,9 @@ use crate::error::{CliError, Context as _};
 use crate::output::{self, Format, FormatArg};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  gsj token mint --case harbor-lease --timestep 12 --episode try-1 | gsj token verify -")]
+#[command(
+    after_help = "Example:\n  gsj token mint --case harbor-lease --timestep 12 --episode try-1 | gsj token verify -"
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,

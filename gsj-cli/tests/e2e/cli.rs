@@ -33,10 +33,24 @@ fn under_time(command: std::process::Command) -> std::process::Command {
 #[test]
 fn every_subcommands_help_ends_with_an_example() {
     let lines = [
-        vec!["demo"], vec!["serve"], vec!["submit"], vec!["check"], vec!["show"], vec!["engine"], vec!["agent", "install"],
-        vec!["agent", "list"], vec!["agent", "verify"], vec!["config", "check"], vec!["config", "schema"],
-        vec!["cutoff", "checkout"], vec!["cutoff", "audit"], vec!["token", "mint"], vec!["token", "verify"],
-        vec!["retrieval", "search"], vec!["estate", "validate"], vec!["estate", "scaffold"],
+        vec!["demo"],
+        vec!["serve"],
+        vec!["submit"],
+        vec!["check"],
+        vec!["show"],
+        vec!["engine"],
+        vec!["agent", "install"],
+        vec!["agent", "list"],
+        vec!["agent", "verify"],
+        vec!["config", "check"],
+        vec!["config", "schema"],
+        vec!["cutoff", "checkout"],
+        vec!["cutoff", "audit"],
+        vec!["token", "mint"],
+        vec!["token", "verify"],
+        vec!["retrieval", "search"],
+        vec!["estate", "validate"],
+        vec!["estate", "scaffold"],
     ];
     for line in lines {
         let ran = output(gsj().args(&line).arg("--help"));
@@ -66,7 +80,8 @@ fn nothing_starts_on_unusable_input() {
     refused(&mut serve(&config), 2, &["/no/pins.json"]);
 
     std::fs::write(estate.path("empty.json"), r#"{"format":"gsj-pins/1","pins":{"tool_roster_hash":[]}}"#).unwrap();
-    let config = estate.configure("http://127.0.0.1:1", "light", |c| c["checks"]["pins"] = json!(estate.path("empty.json")));
+    let config =
+        estate.configure("http://127.0.0.1:1", "light", |c| c["checks"]["pins"] = json!(estate.path("empty.json")));
     refused(&mut serve(&config), 2, &["empty.json"]);
 
     let config = estate.configure("http://127.0.0.1:1", "no-such-agent", |_| {});
@@ -90,7 +105,18 @@ fn a_server_that_is_not_there_is_exit_3() {
     let estate = Estate::new();
     let config = estate.configure("http://127.0.0.1:1", "light", |_| {});
     let mut command = gsj();
-    command.args(["submit", "--server", "http://127.0.0.1:1", "--case", "c", "--timestep", "1", "--prompt", "p", "--config"]);
+    command.args([
+        "submit",
+        "--server",
+        "http://127.0.0.1:1",
+        "--case",
+        "c",
+        "--timestep",
+        "1",
+        "--prompt",
+        "p",
+        "--config",
+    ]);
     refused(command.arg(config), 3, &["http://127.0.0.1:1", "gsj serve"]);
 }
 

@@ -5,10 +5,21 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{ENGINE_KEY, Estate, SECRET, file_with, fixture, get, gsj, http, output, scripted_engine, text, until};
+use crate::support::{
+    ENGINE_KEY, Estate, SECRET, file_with, fixture, get, gsj, http, output, scripted_engine, text, until,
+};
 
 fn mint(case: &str, timestep: u32, episode: &str) -> String {
-    let minted = output(gsj().args(["token", "mint", "--case", case, "--timestep", &timestep.to_string(), "--episode", episode]));
+    let minted = output(gsj().args([
+        "token",
+        "mint",
+        "--case",
+        case,
+        "--timestep",
+        &timestep.to_string(),
+        "--episode",
+        episode,
+    ]));
     assert!(minted.status.success(), "{}", text(&minted));
     String::from_utf8(minted.stdout).unwrap().trim().to_owned()
 }
@@ -73,14 +84,26 @@ fn nothing_of_the_host_and_nothing_of_the_future_is_in_reach() {
     for (path, there) in report["host_paths"].as_object().unwrap() {
         assert_eq!(there, false, "{path} is of the host");
     }
-    let tops: BTreeSet<&str> = report["paths"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|p| p.as_str().unwrap().split('/').nth(1))
-        .collect();
+    let tops: BTreeSet<&str> =
+        report["paths"].as_array().unwrap().iter().filter_map(|p| p.as_str().unwrap().split('/').nth(1)).collect();
     let allowed = BTreeSet::from([
-        "bin", "dev", "etc", "home", "lib", "lib64", "lib32", "libx32", "opt", "proc", "run", "sbin", "sys", "tmp", "usr", "var", "workspace",
+        "bin",
+        "dev",
+        "etc",
+        "home",
+        "lib",
+        "lib64",
+        "lib32",
+        "libx32",
+        "opt",
+        "proc",
+        "run",
+        "sbin",
+        "sys",
+        "tmp",
+        "usr",
+        "var",
+        "workspace",
     ]);
     assert!(tops.is_subset(&allowed), "the root holds only what is listed: {tops:?}");
     assert_ne!(report["uid"], 0, "the agent is not root");
@@ -109,11 +132,13 @@ fn nothing_of_the_host_and_nothing_of_the_future_is_in_reach() {
         assert_eq!(file_with(estate.home.path(), canary.as_bytes()), None, "a secret is in a file of the estate");
     }
     let home = estate.home.path().to_str().unwrap();
-    assert!(!readable.windows(home.len()).any(|w| w == home.as_bytes()) || {
-        // Mount tables name the source of a bind by the kernel's own rule; nothing else may.
-        let text = String::from_utf8_lossy(&readable).into_owned();
-        text.lines().filter(|line| line.contains(home)).all(|line| line.contains(" - "))
-    });
+    assert!(
+        !readable.windows(home.len()).any(|w| w == home.as_bytes()) || {
+            // Mount tables name the source of a bind by the kernel's own rule; nothing else may.
+            let text = String::from_utf8_lossy(&readable).into_owned();
+            text.lines().filter(|line| line.contains(home)).all(|line| line.contains(" - "))
+        }
+    );
 
     let tokens = report["tokens"].as_object().unwrap();
     assert_eq!(tokens["own"][0], 200, "{}", tokens["own"]);

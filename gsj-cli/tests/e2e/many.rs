@@ -13,7 +13,8 @@ fn sixteen_episodes_run_at_once() {
     estate.install("light");
     // Each answer waits long enough for all sixteen to be seen running together.
     let engine = scripted_engine(&fixture("scripts/two-turns.json"), &["--latency-ms", "1500"]);
-    let config = estate.configure(&engine.url, "light", |config| config["workers"] = json!({"init": 4, "run": 16, "post": 2}));
+    let config =
+        estate.configure(&engine.url, "light", |config| config["workers"] = json!({"init": 4, "run": 16, "post": 2}));
     let server = estate.serve(&config);
     let timestep = first_timestep();
     let task = json!({

@@ -5,28 +5,31 @@ use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
-use crate::support::{agents_state, get, gsj, http, output, real_engine, text};
+use crate::support::{Process, agents_state, get, gsj, http, output, real_engine, text};
 
 /// The model takes both cores; two at once would only wait for each other.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 const MODEL: &str = "HuggingFaceTB/SmolLM2-135M-Instruct";
 
+/// One episode against a running engine: its trace, the gateway's record, and the calls that the engine saw.
 struct Episode {
-    _home: tempfile::TempDir,
-    _engine: crate::support::Process,
     url: String,
     trace: Value,
     log: Vec<Value>,
+    chats: Vec<Value>,
 }
 
-fn episode(turns: &Value, dialect: &str, stream: &str) -> Option<Episode> {
-    let state = agents_state()?;
+fn chats(url: &str) -> Vec<Value> {
+    let requests = get(&format!("{url}/requests"));
+    let all = requests.as_array().unwrap().iter();
+    all.filter(|r| r["path"] == "/v1/chat/completions").map(|r| r["body"].clone()).collect()
+}
+
+fn episode(state: &Path, engine: &Process, dialect: &str, stream: &str) -> Episode {
     let home = tempfile::Builder::new().prefix("gsj-real-").tempdir_in("/tmp").unwrap();
     std::fs::set_permissions(home.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let script = home.path().join("turns.json");
-    std::fs::write(&script, turns.to_string()).unwrap();
-    let engine = real_engine(&script, &["--dialect", dialect])?;
+    let before = chats(&engine.url).len();
     let ran = output(
         gsj()
             .args(["demo", "--format", "json", "--engine-url", &engine.url, "--engine-model", MODEL])
@@ -41,8 +44,9 @@ fn episode(turns: &Value, dialect: &str, stream: &str) -> Option<Episode> {
     let result: Value = serde_json::from_str(&read(Path::new(report["trace"].as_str().unwrap()))).unwrap();
     let log = PathBuf::from(report["artifacts"].as_str().unwrap()).join("session.log");
     let log = read(&log).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let url = engine.url.clone();
-    Some(Episode { _home: home, _engine: engine, url, trace: result["trajectory"]["traces"][0].clone(), log })
+    let chats = chats(&engine.url).split_off(before);
+    assert!(chats.iter().all(|c| c["stream"] == json!(stream == "on")), "the engine was asked as configured");
+    Episode { url: engine.url.clone(), trace: result["trajectory"]["traces"][0].clone(), log, chats }
 }
 
 fn ids(value: &Value) -> Vec<u64> {
@@ -85,68 +89,69 @@ impl Episode {
 
     /// What the engine was asked, rendered by its own template, is what the trajectory was built on.
     fn ids_equal_the_engines_requests(&self) {
-        let requests = get(&format!("{}/requests", self.url));
-        let chats: Vec<&Value> =
-            requests.as_array().unwrap().iter().filter(|r| r["path"] == "/v1/chat/completions").map(|r| &r["body"]).collect();
-        assert_eq!(chats.len(), self.log.len(), "a record for each call");
+        assert_eq!(self.chats.len(), self.log.len(), "a record for each call");
         let prompt = ids(&self.trace["prompt_ids"]);
         let response = ids(&self.trace["response_ids"]);
         let mask = self.mask();
-        let mut starts: Vec<usize> = (0..mask.len()).filter(|i| mask[*i] == 1 && (*i == 0 || mask[i - 1] == 0)).collect();
-        starts.truncate(chats.len());
-        assert_eq!(starts.len(), chats.len(), "a run of sampled tokens for each call");
-        for (chat, start) in chats.iter().zip(starts) {
+        let starts: Vec<usize> = (0..mask.len()).filter(|i| mask[*i] == 1 && (*i == 0 || mask[i - 1] == 0)).collect();
+        assert_eq!(starts.len(), self.chats.len(), "a run of sampled tokens for each call");
+        for (chat, start) in self.chats.iter().zip(starts) {
             let (status, rendered) = http(&format!("{}/tokenize", self.url), "POST", Some(chat));
             assert_eq!(status, 200);
             let merged: Vec<u64> = prompt.iter().chain(&response[..start]).copied().collect();
             assert_eq!(merged, ids(&rendered["tokens"]), "the context of the run at {start}");
         }
     }
+
+    /// The same ids and logprobs as another episode of the same script.
+    fn equals(&self, other: &Self) {
+        for key in ["prompt_ids", "response_ids", "loss_mask"] {
+            assert_eq!(self.trace[key], other.trace[key], "{key}");
+        }
+        for (ours, theirs) in self.sampled_logprobs().iter().zip(other.sampled_logprobs()) {
+            assert!((ours - theirs).abs() < 1e-4, "{ours} and {theirs}");
+        }
+    }
+}
+
+/// Runs one script streamed and whole. The engine keeps what it computed for the first prompt, so the second is quick.
+fn both_forms(dialect: &str, turns: &Value) -> Option<Episode> {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let state = agents_state()?;
+    let script = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(script.path(), turns.to_string()).unwrap();
+    let engine = real_engine(script.path(), &["--dialect", dialect])?;
+    let streamed = episode(&state, &engine, dialect, "on");
+    assert_eq!(streamed.turns(), turns.as_array().unwrap().len());
+    streamed.ids_equal_the_engines_requests();
+    let whole = episode(&state, &engine, dialect, "off");
+    whole.ids_equal_the_engines_requests();
+    whole.equals(&streamed);
+    streamed.replays_exactly();
+    Some(streamed)
 }
 
 #[test]
-fn an_episode_with_a_real_model_is_captured_exactly() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+fn vllm_is_captured_exactly() {
     let turns = json!([
         {"content": "I will look at the pages of this case first.",
          "tool_calls": [{"name": "bash", "arguments": {"command": "ls md | head -5"}}]},
-        {"tool_calls": [{"name": "mcp_gsj_search_case", "arguments": {"query": "deadline for the objection", "k": 1}}]},
+        {"tool_calls": [{"name": "mcp_gsj_case_status", "arguments": {}}]},
         {"content": "Now the summary.", "tool_calls": [{"name": "write", "arguments": {
             "path": "out/summary.md", "content": "The file concerns a dispute about a delivery; zebra quartz umbrella."}}]},
         {"content": "The summary is in out/summary.md. It names the parties, the claim and the dates that matter so far, and it cites the page for each statement that it makes."}
     ]);
-    let Some(episode) = episode(&turns, "vllm", "on") else { return };
-    assert!(episode.turns() >= 3, "{} turns", episode.turns());
+    let Some(episode) = both_forms("vllm", &turns) else { return };
     let sampled = episode.sampled_logprobs();
     assert!(sampled.len() >= 80, "{} sampled tokens", sampled.len());
     assert!(sampled.iter().any(|lp| *lp < -5.0), "some token surprised the model");
-    episode.replays_exactly();
-    episode.ids_equal_the_engines_requests();
 }
 
-fn two_short_turns(dialect: &str, stream: &str) {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+#[test]
+fn sglang_is_captured_exactly() {
     let turns = json!([
         {"tool_calls": [{"name": "bash", "arguments": {"command": "echo zebra"}}]},
         {"content": "Done, quartz."}
     ]);
-    let Some(episode) = episode(&turns, dialect, stream) else { return };
-    assert_eq!(episode.turns(), 2);
-    episode.replays_exactly();
-    episode.ids_equal_the_engines_requests();
-}
-
-#[test]
-fn sglang_streamed() {
-    two_short_turns("sglang", "on");
-}
-
-#[test]
-fn sglang_whole() {
-    two_short_turns("sglang", "off");
-}
-
-#[test]
-fn vllm_whole() {
-    two_short_turns("vllm", "off");
+    both_forms("sglang", &turns);
 }

@@ -6,7 +6,8 @@ use crate::support::{Estate, agents_state, fixture, gsj, open_engine, output, sh
 
 #[test]
 fn the_references_yaml_and_request_end_in_a_result() {
-    let (Some(yaml), Some(request)) = (shared("data/rollout.reference.yaml"), shared("data/task_request.reference.json"))
+    let (Some(yaml), Some(request)) =
+        (shared("data/rollout.reference.yaml"), shared("data/task_request.reference.json"))
     else {
         return;
     };

@@ -11,7 +11,14 @@ fn submit(estate: &Estate, config: &Path, url: &str, more: &[&str]) -> std::proc
         gsj()
             .args(["submit", "--format", "json", "--server", url, "--config"])
             .arg(config)
-            .args(["--case", "harbor-lease", "--timestep", &first_timestep().to_string(), "--prompt", "Summarise the case."])
+            .args([
+                "--case",
+                "harbor-lease",
+                "--timestep",
+                &first_timestep().to_string(),
+                "--prompt",
+                "Summarise the case.",
+            ])
             .arg("--out")
             .arg(estate.path("results"))
             .args(more),
@@ -43,7 +50,12 @@ fn four_episodes_are_collected() {
     assert_eq!(results, 4, "a file each");
 
     // What lies in the results folder passes the same check by hand, and what came is what the server stored.
-    let checked = output(gsj().args(["check", "--format", "json", "--pins"]).arg(fixture("pins/light.thinking-off.json")).arg(estate.path("results")));
+    let checked = output(
+        gsj()
+            .args(["check", "--format", "json", "--pins"])
+            .arg(fixture("pins/light.thinking-off.json"))
+            .arg(estate.path("results")),
+    );
     assert_eq!(checked.status.code(), Some(0), "{}", text(&checked));
     let session = lines[0]["session_id"].as_str().unwrap();
     let ours = std::fs::read(estate.path("results").join(format!("{session}.json"))).unwrap();

@@ -88,7 +88,8 @@ impl Process {
         let mut line = String::new();
         let mut reader = BufReader::new(child.stdout.take().unwrap());
         reader.read_line(&mut line).unwrap();
-        let url = line.split("http://").nth(1).map(|rest| rest.split(['"', ' ', '\n']).next().unwrap_or(rest).to_owned());
+        let url =
+            line.split("http://").nth(1).map(|rest| rest.split(['"', ' ', '\n']).next().unwrap_or(rest).to_owned());
         let Some(url) = url else {
             drop(child.kill());
             drop(child.wait());
@@ -217,7 +218,8 @@ pub(crate) fn open_engine(script: &Path, more: &[&str]) -> Process {
 
 /// The small real model's engine; absent where only the fast tests run.
 pub(crate) fn real_engine(script: &Path, more: &[&str]) -> Option<Process> {
-    let (Some(python), Some(engine)) = (std::env::var_os("GSJ_TEST_ENGINE_PYTHON"), std::env::var_os("GSJ_TEST_ENGINE"))
+    let (Some(python), Some(engine)) =
+        (std::env::var_os("GSJ_TEST_ENGINE_PYTHON"), std::env::var_os("GSJ_TEST_ENGINE"))
     else {
         eprintln!("SKIPPED: no real model here; `cargo xtask test --all` installs one");
         return None;

@@ -66,9 +66,9 @@ impl Engine {
         }
         let engine = gsj_gateway::Engine::new(options).usage()?;
         let tail = engine.generation_tail(false).await.server().map_err(|error| {
-            error
-                .hint("the demo pins what ends each prompt before it starts, so it asks the engine's /tokenize")
-                .hint("check --engine-url (without /v1), --engine-model and --engine; vLLM and SGLang both have /tokenize")
+            error.hint("the demo pins what ends each prompt before it starts, so it asks the engine's /tokenize").hint(
+                "check --engine-url (without /v1), --engine-model and --engine; vLLM and SGLang both have /tokenize",
+            )
         })?;
         Ok(Self {
             url: url.trim_end_matches('/').to_owned(),

@@ -18,8 +18,7 @@ const SECRET_NAME: &str = "GSJ_DEMO_TOKEN_SECRET";
 /// The one episode; the script of the scripted engine is written for it.
 const CASE: &str = "harbor-lease";
 const TIMESTEP: u32 = 12;
-const INSTRUCTION: &str =
-    "Summarise this case as it stands today: the parties, what each claims, and the dates that matter. Write the \
+const INSTRUCTION: &str = "Summarise this case as it stands today: the parties, what each claims, and the dates that matter. Write the \
      summary to out/summary.md and name the page behind every statement.";
 
 /// Files of `fixtures/` that ride in the program.
@@ -110,9 +109,10 @@ impl Estate {
         let mut document = fixture("pins/thinking-off.json")?;
         if let Some(tail) = &engine.tail {
             let mut pins: Value = serde_json::from_slice(&document).failed()?;
-            let members = pins.get_mut("pins").and_then(Value::as_object_mut).ok_or_else(|| {
-                CliError::new(Kind::Failed, "the built-in pins have no member `pins`")
-            })?;
+            let members = pins
+                .get_mut("pins")
+                .and_then(Value::as_object_mut)
+                .ok_or_else(|| CliError::new(Kind::Failed, "the built-in pins have no member `pins`"))?;
             for codec in ["tokenizer_hash", "chat_template_hash", "g6_expected_tail"] {
                 members.remove(codec);
             }

@@ -24,7 +24,9 @@ use crate::terminal::progress;
 const DEADLINE: Duration = Duration::from_secs(1200);
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  gsj demo\n  gsj demo --engine-url http://127.0.0.1:8000 --engine-model Qwen/Qwen3-0.6B --engine vllm")]
+#[command(
+    after_help = "Example:\n  gsj demo\n  gsj demo --engine-url http://127.0.0.1:8000 --engine-model Qwen/Qwen3-0.6B --engine vllm"
+)]
 pub(crate) struct Args {
     /// An engine of yours, without /v1 [default: the scripted engine]
     #[arg(long, requires = "engine_model")]
