@@ -1,6 +1,12 @@
 //! End to end: the `gsj` binary as its users run it.
 //!
 //! Tests with the real agent or a real model say that they were skipped unless `cargo xtask test --all` runs them.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test ends where something is not as it should be"
+)]
 
 mod cli;
 mod crash;

@@ -24,7 +24,7 @@ pub fn reference_markdown() -> String {
     let Some(sections) = schema.pointer("/properties").and_then(Value::as_object) else { return page };
     for (name, section) in sections {
         let about = text(section, "description");
-        page += &format!("\n## `{name}`\n\n{about}\n");
+        page.extend(["\n## `", name, "`\n\n", about, "\n"]);
         let Some(definition) = resolve(&schema, section) else { continue };
         let default = defaults.get(name).cloned().unwrap_or(Value::Null);
         let mut rows = Vec::new();
