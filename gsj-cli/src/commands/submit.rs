@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use gsj_client::{Client, Collected, Item, TaskRequest};
+use gsj_client::{Client, ClientError, Collected, Item, TaskRequest};
 use gsj_pins::Pins;
 use gsj_server::config::Config;
 use gsj_trace::json::Value;
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long, required_unless_present = "request")]
     case: Option<String>,
     /// The last visible page
-    #[arg(long, required_unless_present = "request")]
+    #[arg(long, required_unless_present = "request", value_parser = clap::value_parser!(u32).range(1..))]
     timestep: Option<u32>,
     /// What the agent is asked to do
     #[arg(long, conflicts_with = "prompt_file", required_unless_present_any = ["request", "prompt_file"])]
@@ -43,17 +43,17 @@ pub(crate) struct Args {
     /// How many episodes
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     episodes: u32,
-    /// Id of the task; the same one again goes on waiting [default: a new one]
+    /// Id of the task; the same one again goes on waiting, and collects what has ended [default: a new one]
     #[arg(long)]
     task_id: Option<String>,
     /// Agent, instead of the configuration's
     #[arg(long)]
     agent: Option<String>,
     /// Longest run of one episode, in seconds
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
     timeout: Option<f64>,
     /// How long to wait beyond the episodes' own time, in seconds
-    #[arg(long, value_name = "S", default_value_t = 600.0)]
+    #[arg(long, value_name = "S", default_value_t = 600.0, allow_negative_numbers = true)]
     grace: f64,
     /// Folder for accepted results
     #[arg(long, value_name = "DIR")]
@@ -75,12 +75,17 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     let format = args.format.resolve();
     runtime::block_on(async move {
         let client = Client::new(&url).server()?;
-        let answer = client.submit(&body).await.server()?;
-        for warning in &answer.warnings {
-            warn(warning);
+        if args.task_id.is_some() && has_ended(&client, &task_id, episodes).await? {
+            progress(&format!("task {task_id} on {url} has ended and is collected; another --task-id runs it anew"));
+        } else {
+            let answer = client.submit(&body).await.server()?;
+            for warning in &answer.warnings {
+                warn(warning);
+            }
+            let noun = if episodes == 1 { "episode" } else { "episodes" };
+            progress(&format!("task {task_id} on {url}: {episodes} {noun}"));
+            progress(&format!("interrupted? the same again with --task-id {task_id} goes on waiting"));
         }
-        progress(&format!("task {task_id} on {url}: {episodes} episodes"));
-        progress(&format!("interrupted? the same again with --task-id {task_id} goes on waiting"));
         watch(&client, &task_id, deadline).await?;
         let collected = client.collect(&task_id, &pins, &policy).await.server()?;
         report(format, &collected, args.out.as_deref())
@@ -122,6 +127,23 @@ fn request(args: &Args, config: &Config) -> Result<(String, serde_json::Value, u
     Ok((task_id, body, args.episodes, timeout))
 }
 
+/// Whether a task of that id ended while nobody waited: submitting it would throw its results away and run it anew.
+async fn has_ended(client: &Client, task_id: &str, episodes: u32) -> Result<bool, CliError> {
+    let there = match client.status(task_id).await {
+        Ok(there) => there,
+        Err(ClientError::TaskNotFound { .. }) => return Ok(false),
+        Err(error) => return Err(error).server(),
+    };
+    if there.status.is_terminal() && there.total_sessions != u64::from(episodes) {
+        let has = there.total_sessions;
+        return Err(CliError::usage(format!(
+            "task `{task_id}` has ended with {has} episodes, {episodes} are asked for"
+        ))
+        .hint("another --task-id for another task, or the same --episodes to collect this one"));
+    }
+    Ok(there.status.is_terminal())
+}
+
 /// Waits for the task, saying each change, and reconnects where the server goes away for a while.
 async fn watch(client: &Client, task_id: &str, deadline: Duration) -> Result<(), CliError> {
     let mut counter = tokio::time::interval(Duration::from_millis(500));
@@ -133,16 +155,20 @@ async fn watch(client: &Client, task_id: &str, deadline: Duration) -> Result<(),
             ended = &mut waiting => return ended.server().map(drop),
             _ = counter.tick() => {
                 // The wait above decides; this only shows how far things are.
-                if let Ok(sessions) = client.sessions(task_id).await {
-                    let mut counts = std::collections::BTreeMap::<String, usize>::new();
-                    for session in sessions {
-                        *counts.entry(session.status).or_default() += 1;
+                let now = match client.sessions(task_id).await {
+                    Ok(sessions) => {
+                        let mut counts = std::collections::BTreeMap::<String, usize>::new();
+                        for session in sessions {
+                            *counts.entry(session.status).or_default() += 1;
+                        }
+                        counts.iter().map(|(state, n)| format!("{n} {state}")).collect::<Vec<_>>().join(", ")
                     }
-                    let now = counts.iter().map(|(state, n)| format!("{n} {state}")).collect::<Vec<_>>().join(", ");
-                    if now != last {
-                        progress(&now);
-                        last = now;
-                    }
+                    Err(error) if error.is_transient() => "the server does not answer; it is asked again".to_owned(),
+                    Err(_) => continue,
+                };
+                if now != last {
+                    progress(&now);
+                    last = now;
                 }
             }
         }
