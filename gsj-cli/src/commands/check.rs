@@ -13,7 +13,7 @@ use super::gates;
 use crate::environment;
 use crate::error::{CliError, Context as _};
 use crate::output::{self, Format, FormatArg};
-use crate::terminal::{BOLD, GREEN, RED, paint, progress};
+use crate::terminal::{self, BOLD, GREEN, RED, paint, progress};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  gsj check --pins pins.json /var/lib/gsj/demo/traces")]
@@ -52,11 +52,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
         collect(input, true, &mut inputs)?;
     }
     if inputs.is_empty() {
-        return Err(CliError::usage("no .json or .jsonl file there"));
+        let looked = args.inputs.iter().map(|input| format!("`{}`", input.display())).collect::<Vec<_>>().join(", ");
+        return Err(CliError::usage(format!("no .json or .jsonl file in {looked}")));
     }
-    if format == Format::Human {
-        progress("profile: reference (strict is not built in yet)");
-    }
+    progress("profile: reference (strict is not built in yet)");
     let mut tally = Tally::default();
     let many = inputs.len() > 1;
     for input in &inputs {
@@ -197,7 +196,7 @@ fn print(format: Format, source: &str, verdict: &Verdict, many: bool) {
                 }
             }
             if !many {
-                output::line(&gates::table(&verdict.findings));
+                output::line(&gates::table(&verdict.findings, terminal::width()));
             }
         }
     }

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use gsj_cutoff::{CheckoutRequest, Expectation, audit, checkout};
+use gsj_cutoff::{CheckoutRequest, CutoffError, Expectation, audit, checkout};
 
-use crate::error::{CliError, Context as _};
+use crate::error::{CliError, Kind};
 use crate::output::{self, Format, FormatArg};
 use crate::terminal::{GREEN, RED, paint};
 
@@ -68,10 +68,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
             let timestep = timestep
                 .or_else(|| branch.strip_prefix("timestep-").and_then(|number| number.parse().ok()))
                 .ok_or_else(|| CliError::usage(format!("`{branch}` names no timestep")).hint("--timestep T"))?;
-            let source = PathBuf::from(repo.strip_prefix("file://").unwrap_or(&repo));
+            let source = local(&repo)?;
             let name = source.file_name().map(|n| n.to_string_lossy().trim_end_matches(".git").to_owned());
             let case_id = case.or(name).unwrap_or_default();
-            let clone_url = if repo.contains("://") { repo.clone() } else { format!("file://{}", source.display()) };
+            let clone_url = format!("file://{}", source.display());
             let evidence = checkout(&CheckoutRequest {
                 source: &source,
                 branch: &branch,
@@ -81,12 +81,17 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
                 recipe: &recipe,
                 dest: &dest,
             })
-            .failed()?;
+            .map_err(|error| told(&error))?;
             output::json_pretty(&evidence);
             Ok(ExitCode::SUCCESS)
         }
         Action::Audit { dir, timestep, forbid_from, format } => {
-            let found = audit(&dir, &Expectation { timestep, forbid_from, ..Expectation::default() }).failed()?;
+            if !dir.join(".git").is_dir() {
+                return Err(CliError::usage(format!("`{}` is no checkout: it has no folder .git", dir.display()))
+                    .hint("gsj cutoff checkout makes one"));
+            }
+            let found = audit(&dir, &Expectation { timestep, forbid_from, ..Expectation::default() })
+                .map_err(|error| told(&error))?;
             match format.resolve() {
                 Format::Json => output::json(&found),
                 Format::Human => {
@@ -101,5 +106,32 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
             }
             Ok(if found.leaks.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
         }
+    }
+}
+
+/// The absolute path of a repository that is given as a path or a `file://` URL.
+fn local(repo: &str) -> Result<PathBuf, CliError> {
+    let path = repo.strip_prefix("file://").unwrap_or(repo);
+    if path.contains("://") {
+        return Err(CliError::usage("--repo: only a path or a file:// URL is built in yet")
+            .hint("git clone --bare URL case.git, then --repo case.git"));
+    }
+    std::path::absolute(path).map_err(|error| CliError::usage(format!("--repo {repo}: {error}")))
+}
+
+/// A wrong option is usage; what is wrong with the objects of a repository or checkout is a failure.
+fn told(error: &CutoffError) -> CliError {
+    let (kind, hint) = match error {
+        CutoffError::Source { .. } => {
+            (Kind::Usage, Some("name a bare repository, as `gsj estate scaffold` makes them"))
+        }
+        CutoffError::BranchMissing { .. } | CutoffError::BranchTimestep { .. } => (Kind::Usage, None),
+        CutoffError::Destination { .. } => (Kind::Usage, Some("a folder that is empty or not there: --dest DIR")),
+        _ => (Kind::Failed, None),
+    };
+    let told = CliError::from_error(kind, error);
+    match hint {
+        Some(hint) => told.hint(hint),
+        None => told,
     }
 }

@@ -70,11 +70,18 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     let mut options = ScriptedOptions::new(script, tokenizer, template, args.dialect.into(), args.model);
     options.latency = std::time::Duration::from_millis(args.latency_ms);
     if let Some(name) = &args.api_key_env {
-        let key = environment::value(name)
-            .ok_or_else(|| CliError::usage(format!("the environment variable {name} is not set")))?;
+        let key = environment::value(name).ok_or_else(|| {
+            CliError::usage(format!("the environment variable {name} is not set")).hint(format!("export {name}=.."))
+        })?;
         options.api_key = Some(gsj_gateway::ApiKey::new(&key).usage()?);
     }
-    let engine = ScriptedEngine::new(options).usage()?;
+    let engine = ScriptedEngine::new(options).usage().map_err(|error| {
+        let (script, tokenizer) = (args.script.display(), args.tokenizer.display());
+        error.hint(format!(
+            "the files are --script {script} --tokenizer {tokenizer} --template {}",
+            args.template.display()
+        ))
+    })?;
     runtime::block_on(async move {
         let (listener, address) = runtime::listen(SocketAddr::from(([127, 0, 0, 1], args.port))).await?;
         output::line(&format!("listening on http://{address}"));

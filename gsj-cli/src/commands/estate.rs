@@ -90,7 +90,14 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
                     Format::Json => output::json(repo),
                     Format::Human => output::line(&format!(
                         "{} {:<20} {:>2} branches  {}",
-                        paint(GREEN, if dry_run { "would make" } else { "made" }),
+                        paint(
+                            GREEN,
+                            match (repo.changed, dry_run) {
+                                (false, _) => "unchanged",
+                                (true, true) => "would make",
+                                (true, false) => "made",
+                            }
+                        ),
                         repo.case_id,
                         repo.refs.len(),
                         paint(DIM, &repo.path.display().to_string())

@@ -11,7 +11,7 @@ use super::{runtime, token};
 use crate::environment;
 use crate::error::{CliError, Context as _};
 use crate::output::{self, Format, FormatArg};
-use crate::terminal::{BOLD, DIM, paint};
+use crate::terminal::{BOLD, DIM, paint, progress};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -39,8 +39,8 @@ enum Action {
         #[arg(long)]
         timestep: u32,
         /// Most hits.
-        #[arg(long, default_value_t = 5)]
-        k: usize,
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+        k: u16,
         /// What to look for.
         query: String,
         #[command(flatten)]
@@ -68,7 +68,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     match args.action {
         Action::Search { corpus, case, timestep, k, query, format } => {
             let library = Library::from_corpus_dir(&corpus).usage()?;
-            let hits = library.search_case(&case, timestep, &query, k).usage()?;
+            let hits = library.search_case(&case, timestep, &query, usize::from(k)).usage()?;
+            if hits.is_empty() {
+                progress(&format!("no page of {case} up to {timestep} holds a word of the query"));
+            }
             for hit in &hits {
                 match format.resolve() {
                     Format::Json => output::json(hit),

@@ -60,8 +60,9 @@ impl Engine {
     pub(crate) async fn given(url: &str, model: &str, args: &Args) -> Result<Self, CliError> {
         let mut options = EngineOptions::new(args.engine.into(), url, model);
         if let Some(name) = &args.engine_api_key_env {
-            let key = environment::value(name)
-                .ok_or_else(|| CliError::usage(format!("the environment variable {name} is not set")))?;
+            let key = environment::value(name).ok_or_else(|| {
+                CliError::usage(format!("the environment variable {name} is not set")).hint(format!("export {name}=.."))
+            })?;
             options.api_key = Some(ApiKey::new(&key).usage()?);
         }
         let engine = gsj_gateway::Engine::new(options).usage()?;

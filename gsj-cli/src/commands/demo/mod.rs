@@ -136,7 +136,7 @@ fn ready_agent(state: &Path) -> Result<(), CliError> {
     gsj_server::agent::open(pi, state, gsj_server::agent::Depth::Quick)
         .usage()
         .map(drop)
-        .map_err(|error| error.hint("gsj agent install pi"))
+        .map_err(|error| error.hint(format!("gsj agent install pi --state {}", state.display())))
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, CliError> {

@@ -33,7 +33,7 @@ pub(crate) fn report(format: Format, estate: &Estate, collected: &Collected) -> 
     let value = Value::parse(&item.bytes).failed()?;
     output::line(&render(&Outline::of(&value), terminal::width()));
     output::line(&format!("\n{}", paint(BOLD, "gates (profile reference)")));
-    output::line(&gates::table(&findings));
+    output::line(&gates::table(&findings, terminal::width()));
     output::line(&format!("\n{}", paint(BOLD, "where")));
     place("trace", trace.as_deref());
     place("transcript", Some(&artifacts.join("pi_transcript.jsonl")));
