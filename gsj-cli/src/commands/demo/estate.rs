@@ -23,7 +23,7 @@ const INSTRUCTION: &str = "Summarise this case as it stands today: the parties, 
 
 /// Files of `fixtures/` that ride in the program.
 #[derive(rust_embed::RustEmbed)]
-#[folder = "$CARGO_MANIFEST_DIR/../fixtures"]
+#[folder = "../fixtures"]
 #[include = "corpus/**"]
 #[include = "scripts/demo.json"]
 #[include = "tokenizer/tokenizer.json"]
