@@ -66,7 +66,16 @@ fn four_episodes_are_collected() {
         .unwrap();
     assert_eq!(ours, std::fs::read(theirs).unwrap(), "the same bytes on disk and over HTTP");
 
-    // The same task id again goes on waiting, and finds the task ended: it runs anew only when submitted anew.
+    // The same task id again finds the task ended and collects what is there; nothing runs anew.
+    let again = submit(&estate, &config, &server.url, &["--episodes", "4", "--task-id", "four"]);
+    assert_eq!(again.status.code(), Some(0), "{}", text(&again));
+    let sessions = |lines: &[Value]| {
+        lines.iter().map(|l| l["session_id"].as_str().unwrap().to_owned()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let second: Vec<Value> =
+        String::from_utf8_lossy(&again.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(sessions(&second), sessions(&lines));
+
     for canary in [SECRET, ENGINE_KEY] {
         assert_eq!(file_with(estate.home.path(), canary.as_bytes()), None);
     }

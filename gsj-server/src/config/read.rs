@@ -84,8 +84,10 @@ impl Config {
         let mut config: Self = if text.trim().is_empty() {
             Self::default()
         } else {
-            serde_saphyr::from_str(text)
-                .map_err(|error| ConfigError::Yaml { path: context.path.clone(), message: error.to_string() })?
+            // No excerpt of the text: somebody's key may stand in it, where it does not belong.
+            let options = serde_saphyr::options! { with_snippet: false };
+            serde_saphyr::from_str_with_options(text, options)
+                .map_err(|error| ConfigError::Yaml { path: context.path.clone(), message: yaml_message(&error) })?
         };
         let warnings = config.warnings();
         config.fill(context);
@@ -206,6 +208,16 @@ impl Config {
             return fault("sandbox.uid", "must not be 0; the sandbox runs unprivileged");
         }
         Ok(())
+    }
+}
+
+/// The place and the fault, in one line.
+fn yaml_message(error: &serde_saphyr::Error) -> String {
+    let text = error.to_string();
+    let fault = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    match error.location() {
+        Some(place) if !fault.contains("line ") => format!("line {}, column {}: {fault}", place.line(), place.column()),
+        _ => fault.to_owned(),
     }
 }
 

@@ -67,6 +67,15 @@ fn unknown_keys_of_our_own_sections_are_refused_with_line_and_name() {
 }
 
 #[test]
+fn a_key_that_stands_in_the_file_is_not_repeated() {
+    let message = refused(&MINIMAL.replace("  model: m", "  api_key: sk-canary\n  model: m"));
+    assert!(message.contains("api_key") && !message.contains("sk-canary"), "{message}");
+    assert_eq!(message.lines().count(), 1, "one line: {message}");
+    let message = refused(&format!("{MINIMAL}engine:\n  base_url: sk-canary\n"));
+    assert!(!message.contains("sk-canary") && message.contains("duplicate"), "{message}");
+}
+
+#[test]
 fn unusable_values_are_refused_by_field() {
     for (field, text) in [
         ("estate.clone_url_for", "estate:\n  clone_url_for: file:///x.git\n".to_owned()),
