@@ -185,7 +185,11 @@ impl Header {
         let versioned = |key: &str, name: &str, version: &str| {
             let found = evidence(key)?;
             let name = shown(found.get(name))?;
-            Some(shown(found.get(version)).map_or_else(|| name.clone(), |version| format!("{name} {version}")))
+            Some(match shown(found.get(version)) {
+                Some(version) if names(&version, &name) => version,
+                Some(version) => format!("{name} {version}"),
+                None => name,
+            })
         };
         Self {
             session_id: shown(result.get("session_id")),
@@ -215,6 +219,13 @@ impl Header {
                 .collect(),
         }
     }
+}
+
+/// Whether a version begins with the program's name, as in `vLLM 0.10.2` of `vllm`.
+fn names(version: &str, name: &str) -> bool {
+    version
+        .split_at_checked(name.len())
+        .is_some_and(|(start, rest)| start.eq_ignore_ascii_case(name) && !rest.starts_with(char::is_alphanumeric))
 }
 
 /// The checkout's census in words.

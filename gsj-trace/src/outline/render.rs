@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 
 use super::{Header, Outline, Span, TraceOutline, Turn};
 
-/// The narrowest layout; below it lines are cut at this width.
+/// The narrowest layout; a narrower terminal gets lines of this width.
 const MIN_WIDTH: usize = 40;
 
 /// Writes an outline as lines of at most `width` characters, without colours, ending with a line feed.
 ///
-/// Texts are shown as one-line excerpts. Control characters, and marks that change the direction of writing, are
+/// What is said about the session is wrapped between words and never cut; what the messages hold is shown as one-line
+/// excerpts. Control characters, and marks that change the direction of writing, are
 /// replaced: what a model wrote must not steer the terminal on which it is read.
 #[must_use]
 pub fn render(outline: &Outline, width: usize) -> String {
@@ -20,14 +21,17 @@ pub fn render(outline: &Outline, width: usize) -> String {
     }
     page.line("");
     let totals = outline.totals;
-    page.line(&format!(
-        "total     {}, {}, {} prompt ids, {} response ids, {} trained on",
-        count(totals.assistant_turns, "assistant turn"),
-        count(totals.tool_calls, "tool call"),
-        totals.prompt_tokens,
-        totals.response_tokens,
-        totals.trained_tokens,
-    ));
+    page.fact(
+        &label("total"),
+        &format!(
+            "{}, {}, {} prompt ids, {} response ids, {} trained on",
+            count(totals.assistant_turns, "assistant turn"),
+            count(totals.tool_calls, "tool call"),
+            totals.prompt_tokens,
+            totals.response_tokens,
+            totals.trained_tokens,
+        ),
+    );
     if !outline.traces.is_empty() {
         page.findings("builder", outline.builder_findings.as_deref());
     }
@@ -47,6 +51,16 @@ impl Page {
     fn line(&mut self, text: &str) {
         self.out.push_str(excerpt(text, self.width).trim_end());
         self.out.push('\n');
+    }
+
+    /// A text behind its label, wrapped between words; further lines are indented to where the text begins.
+    fn fact(&mut self, label: &str, text: &str) {
+        let indent = label.chars().count();
+        let room = self.width.saturating_sub(indent).max(1);
+        for (i, line) in wrapped(text, room).iter().enumerate() {
+            let lead = if i == 0 { label.to_owned() } else { " ".repeat(indent) };
+            self.line(&format!("{lead}{line}"));
+        }
     }
 
     fn header(&mut self, header: &Header) {
@@ -77,7 +91,7 @@ impl Page {
             ("time", &timing),
         ] {
             if let Some(value) = value {
-                self.line(&format!("{name:<10}{value}"));
+                self.fact(&label(name), value);
             }
         }
     }
@@ -85,7 +99,7 @@ impl Page {
     fn trace(&mut self, trace: &TraceOutline, number: usize, of: usize) {
         self.line("");
         let mut head = format!(
-            "trace {number} of {of}: {} prompt ids, {} response ids, {}, {}",
+            "{} prompt ids, {} response ids, {}, {}",
             trace.prompt_tokens,
             trace.response_tokens,
             count(trace.spans.len(), "trained span"),
@@ -94,14 +108,14 @@ impl Page {
         if let Some(reason) = &trace.finish_reason {
             let _ = write!(head, ", finish {reason}");
         }
-        self.line(&head);
+        self.fact(&format!("trace {number} of {of}: "), &head);
         for (i, turn) in trace.turns.iter().enumerate() {
             self.turn(turn, i + 1, turn.span.and_then(|at| trace.spans.get(at)));
         }
         if trace.turns.iter().all(|turn| turn.span.is_none()) {
             // The spans belong to no message: shown by themselves.
             for span in &trace.spans {
-                self.line(&format!("     mask 1 {}", words(span)));
+                self.fact("     mask 1 ", &words(span));
             }
         }
     }
@@ -120,22 +134,56 @@ impl Page {
             self.line(&format!("{indent}-> {} {}", call.name, squeezed(&call.arguments)));
         }
         if let Some(span) = span {
-            self.line(&format!("{indent}mask 1 {}", words(span)));
+            self.fact(&format!("{indent}mask 1 "), &words(span));
         }
     }
 
     fn findings(&mut self, name: &str, findings: Option<&[String]>) {
         match findings {
-            None => self.line(&format!("{name:<10}does not say what it found")),
-            Some([]) => self.line(&format!("{name:<10}no findings")),
+            None => self.fact(&label(name), "does not say what it found"),
+            Some([]) => self.fact(&label(name), "no findings"),
             Some(findings) => {
                 for (i, finding) in findings.iter().enumerate() {
                     let name = if i == 0 { name } else { "" };
-                    self.line(&format!("{name:<10}{finding}"));
+                    self.fact(&label(name), finding);
                 }
             }
         }
     }
+}
+
+/// A name as the first column.
+fn label(name: &str) -> String {
+    format!("{name:<10}")
+}
+
+/// The words of a text as lines of at most `room` characters, one at least. A word that is longer is broken.
+fn wrapped(text: &str, room: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (mut line, mut used) = (String::new(), 0);
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length <= room {
+            line.push(' ');
+            line.push_str(word);
+            used += 1 + length;
+            continue;
+        }
+        if used > 0 {
+            lines.push(std::mem::take(&mut line));
+            used = 0;
+        }
+        for c in word.chars() {
+            if used == room {
+                lines.push(std::mem::take(&mut line));
+                used = 0;
+            }
+            line.push(c);
+            used += 1;
+        }
+    }
+    lines.push(line);
+    lines
 }
 
 fn words(span: &Span) -> String {
@@ -230,6 +278,68 @@ mod tests {
         total     2 assistant turns, 1 tool call, 3 prompt ids, 7 response ids, 4 trained on
         builder   no findings
         "#);
+    }
+
+    #[test]
+    fn what_is_said_of_the_session_is_wrapped_and_not_cut() {
+        let error = "the engine at http://127.0.0.1:8000 answered 404: no model `qwen3`; name one that it serves in `engine.model`";
+        let failed = RESULT.replace(
+            r#""error":null,
+        "timing""#,
+            &format!(r#""error":"{error}","timing""#),
+        );
+        assert_ne!(failed, RESULT, "the error is in the document");
+        let shown = rendered(&format!(r#"{{"findings":["G0:{}"],"session_result":{failed}}}"#, "x".repeat(60)), 60);
+        let (head, rest) = shown.split_once("  1  system").unwrap();
+        let total = &rest[rest.find("total").unwrap()..];
+        insta::assert_snapshot!(format!("{head}...\n{total}"), @r"
+        session   ses_1
+        task      t1
+        status    COMPLETED
+        error     the engine at http://127.0.0.1:8000 answered 404:
+                  no model `qwen3`; name one that it serves in
+                  `engine.model`
+        case      case_0001, timestep 12, prompt free
+        checkout  commit 3aa70d6391c2, 12 pages 1..12
+        agent     pi 0.83.0
+        model     m
+        engine    vllm
+        sandbox   bwrap 0.8.0, network none
+        time      register_to_init_queue 2 ms, init 391 ms, run 23.6
+                  s
+
+        trace 1 of 1: 3 prompt ids, 7 response ids, 2 trained spans,
+                      2 tools, finish stop
+        ...
+        total     2 assistant turns, 1 tool call, 3 prompt ids, 7
+                  response ids, 4 trained on
+        builder   no findings
+        rejected  G0:xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+                  xxxxxxxxxxxxx
+        ");
+    }
+
+    #[test]
+    fn a_version_that_names_its_engine_stands_alone() {
+        let engine = |version: &str| {
+            let document =
+                RESULT.replace(r#""kind":"vllm","version":null"#, &format!(r#""kind":"vllm","version":"{version}""#));
+            let shown = rendered(&document, 88);
+            shown.lines().find_map(|line| line.strip_prefix("engine    ")).unwrap_or_default().to_owned()
+        };
+        assert_eq!(engine("0.10.2"), "vllm 0.10.2");
+        assert_eq!(engine("vllm 0.10.2"), "vllm 0.10.2");
+        assert_eq!(engine("vLLM/0.10.2"), "vLLM/0.10.2");
+        assert_eq!(engine("vllm"), "vllm");
+        assert_eq!(engine("vllmx 1"), "vllm vllmx 1", "another word that begins alike");
+    }
+
+    #[test]
+    fn a_word_that_fits_no_line_is_broken() {
+        assert_eq!(wrapped("ab  abcdefgh\nij", 3), ["ab", "abc", "def", "gh", "ij"]);
+        assert_eq!(wrapped("ab cd ef", 5), ["ab cd", "ef"]);
+        assert_eq!(wrapped("é".repeat(5).as_str(), 4), ["éééé", "é"]);
+        assert_eq!(wrapped("", 4), [""]);
     }
 
     #[test]
