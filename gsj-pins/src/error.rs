@@ -8,7 +8,8 @@ use crate::Key;
 pub enum PinsError {
     /// There is no usable document.
     #[error(
-        "pins `{label}` cannot be used: {reason}; derive a document with `gsj pins derive` or name another with --pins"
+        "pins `{label}` cannot be used: {reason}; name the estate's pins file with --pins, GSJ_PINS_PATH or checks.pins \
+         (docs/operator.md says what it holds; `gsj demo` writes one as an example)"
     )]
     Unusable {
         /// Where the document was looked for.
@@ -17,7 +18,10 @@ pub enum PinsError {
         reason: String,
     },
     /// One approved set is missing or malformed.
-    #[error("pins `{label}`: `pins.{key}` {reason}; derive it with `gsj pins derive`")]
+    #[error(
+        "pins `{label}`: `pins.{key}` {reason}; correct the file (docs/operator.md says what it holds) or name another \
+         with --pins, GSJ_PINS_PATH or checks.pins"
+    )]
     Key {
         /// Where the document came from.
         label: String,

@@ -152,6 +152,22 @@ mod tests {
     }
 
     #[test]
+    fn a_fault_says_where_a_document_is_named_and_described() {
+        let missing = Pins::from_fault("p.json", "it is not there").check_usable().expect_err("a fault").to_string();
+        assert_eq!(
+            missing,
+            "pins `p.json` cannot be used: it is not there; name the estate's pins file with --pins, GSJ_PINS_PATH or \
+             checks.pins (docs/operator.md says what it holds; `gsj demo` writes one as an example)"
+        );
+        let key = pins(r#"{"pins":{}}"#).approved(Key::Settings).expect_err("a fault").to_string();
+        assert_eq!(
+            key,
+            "pins `p.json`: `pins.settings_hash` is missing; correct the file (docs/operator.md says what it holds) or \
+             name another with --pins, GSJ_PINS_PATH or checks.pins"
+        );
+    }
+
+    #[test]
     fn null_equals_what_has_no_digest() {
         let pins = pins(r#"{"pins":{"settings_hash":[null,"ab"]}}"#);
         let approved = pins.approved(Key::Settings).expect("a set");
