@@ -55,7 +55,7 @@ pub(crate) fn run(
         "search_decisions" => search_decisions(library, timestep, arguments, max_k),
         "case_status" => library
             .case_status(case_id, timestep)
-            .map_err(|error| error.to_string())
+            .map_err(|error| error.for_episode())
             .and_then(|status| Outcome::single(&status)),
         "decision_stats" => decision_stats(library, timestep, arguments),
         _ => Err(format!("unknown tool; there are {}", TOOL_NAMES.join(", "))),
@@ -71,7 +71,7 @@ fn search_case(
     max_k: u32,
 ) -> Result<Outcome, String> {
     let (query, k) = (arguments::query(given)?, arguments::k(given, max_k)?);
-    let hits = library.search_case(case_id, timestep, query, k).map_err(|error| error.to_string())?;
+    let hits = library.search_case(case_id, timestep, query, k).map_err(|error| error.for_episode())?;
     Outcome::hits(&hits)
 }
 
@@ -92,4 +92,24 @@ fn decision_stats(library: &Library, timestep: u32, given: &Map<String, Value>) 
         court: arguments::optional_string(given, "court")?,
     };
     Outcome::single(&library.decision_stats(timestep, &filter))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_fault_of_the_scope_tells_neither_pages_nor_other_cases() {
+        let pages = vec!["word".to_owned(); 47];
+        let library = Library::from_pages(BTreeMap::from([("alpha".to_owned(), pages)])).expect("valid");
+        let arguments = Map::from_iter([("query".to_owned(), Value::from("word"))]);
+        for tool in ["search_case", "case_status"] {
+            let late = run(&library, "alpha", 900, tool, &arguments, 20);
+            assert!(late.is_error && late.texts[0].contains("timestep 900 is outside 1.. "), "{late:?}");
+            assert!(!late.texts[0].contains("47"), "{late:?}");
+            let other = run(&library, "gamma", 1, tool, &arguments, 20);
+            assert!(other.is_error && other.texts[0].ends_with("unknown case gamma"), "{other:?}");
+        }
+    }
 }

@@ -80,18 +80,46 @@ pub enum RetrievalError {
         /// What is wrong.
         problem: String,
     },
-    /// The case is not served.
-    #[error("unknown case `{case_id}`")]
+    /// The case is not served. The text is for operators: an episode must not read of other cases.
+    #[error("unknown case `{case_id}`; {}", cases_there_are(.known, *.cases))]
     UnknownCase {
         /// The id that was asked for.
         case_id: String,
+        /// The first ids that there are, ten at most.
+        known: Vec<String>,
+        /// How many cases there are.
+        cases: usize,
     },
-    /// The timestep names no page of the case. How many there are is not said.
-    #[error("timestep {timestep} of case `{case_id}` lies outside 1.. and its last page")]
+    /// The timestep names no page of the case. The text is for operators: an episode must not read how many pages there
+    /// are.
+    #[error("timestep {timestep} lies outside 1..{pages}, the pages of case `{case_id}`")]
     TimestepRange {
         /// The case.
         case_id: String,
         /// The timestep that was asked for.
         timestep: u32,
+        /// How many pages the case has.
+        pages: usize,
     },
+}
+
+impl RetrievalError {
+    /// What an episode may read: neither a number of pages nor another case's id (retrieval.md section 2).
+    pub(crate) fn for_episode(&self) -> String {
+        match self {
+            Self::TimestepRange { case_id, timestep, .. } => {
+                format!("timestep {timestep} is outside 1.. and the last page of {case_id}")
+            }
+            Self::UnknownCase { case_id, .. } => format!("unknown case {case_id}"),
+            _ => "the token's scope is not served".to_owned(),
+        }
+    }
+}
+
+fn cases_there_are(known: &[String], cases: usize) -> String {
+    match cases.saturating_sub(known.len()) {
+        _ if known.is_empty() => "there is none".to_owned(),
+        0 => format!("there are {}", known.join(", ")),
+        more => format!("there are {} and {more} more", known.join(", ")),
+    }
 }

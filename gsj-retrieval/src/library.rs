@@ -9,6 +9,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// How many case ids an error lists.
+const LISTED_CASES: usize = 10;
+
 /// What an episode is told about its own scope. Serialises as the tool's result does (retrieval.md section 5).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CaseStatus {
@@ -105,9 +108,14 @@ impl Library {
     /// # Errors
     /// When the case is not there or has no page of that number.
     pub fn view(&self, case_id: &str, timestep: u32) -> Result<View<'_>, RetrievalError> {
-        let unknown = || RetrievalError::UnknownCase { case_id: case_id.to_owned() };
+        let unknown = || RetrievalError::UnknownCase {
+            case_id: case_id.to_owned(),
+            known: self.cases.keys().take(LISTED_CASES).cloned().collect(),
+            cases: self.cases.len(),
+        };
         let case = self.cases.get(case_id).ok_or_else(unknown)?;
-        let outside = || RetrievalError::TimestepRange { case_id: case_id.to_owned(), timestep };
+        let outside =
+            || RetrievalError::TimestepRange { case_id: case_id.to_owned(), timestep, pages: case.page_count() };
         case.view(timestep, &self.vocabulary).ok_or_else(outside)
     }
 

@@ -52,11 +52,7 @@ impl Refusal {
                 _ => format!("unauthorized: token invalid: {error}"),
             },
             Self::OtherSession => "unauthorized: the token belongs to another session".into(),
-            Self::Scope(RetrievalError::TimestepRange { case_id, timestep }) => {
-                format!("unauthorized: timestep {timestep} is outside 1.. and the last page of {case_id}")
-            }
-            Self::Scope(RetrievalError::UnknownCase { case_id }) => format!("unauthorized: unknown case {case_id}"),
-            Self::Scope(_) => "unauthorized: the token's scope is not served".into(),
+            Self::Scope(error) => format!("unauthorized: {}", error.for_episode()),
         }
     }
 

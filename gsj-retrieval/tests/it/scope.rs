@@ -51,7 +51,9 @@ async fn refusals_say_why() {
     assert_refused(&ping(&router, &minted(Claims { exp: NOW - 30, ..claims() })).await, &["unauthorized", "expired"]);
     assert_eq!(ping(&router, &minted(Claims { exp: NOW - 29, ..claims() })).await.status, StatusCode::OK);
     let unknown = minted(Claims { case_id: "gamma".into(), ..claims() });
-    assert_refused(&ping(&router, &unknown).await, &["unauthorized", "unknown case", "gamma"]);
+    let refused = ping(&router, &unknown).await;
+    assert_refused(&refused, &["unauthorized", "unknown case", "gamma"]);
+    assert!(!refused.body.contains("alpha"), "an episode reads of no other case: {}", refused.body);
     let late = minted(Claims { timestep: 7, ..claims() });
     assert_refused(&ping(&router, &late).await, &["unauthorized", "timestep 7", "outside 1.."]);
     assert_refused(&ping(&router, "").await, &["unauthorized", "missing token"]);

@@ -43,6 +43,23 @@ fn a_case_is_read_at_its_largest_timestep_with_its_own_bytes() {
 }
 
 #[test]
+fn a_scope_that_is_not_there_is_answered_with_what_there_is() {
+    let of = |count: usize| {
+        let cases = (1..=count).map(|n| (format!("c{n:02}"), vec!["word".to_owned(); 24]));
+        Library::from_pages(cases.collect()).expect("valid")
+    };
+    let says =
+        |library: &Library, case: &str, timestep| library.view(case, timestep).expect_err("not there").to_string();
+    assert_eq!(says(&of(1), "c01", 30), "timestep 30 lies outside 1..24, the pages of case `c01`");
+    assert_eq!(says(&of(0), "x", 1), "unknown case `x`; there is none");
+    assert_eq!(says(&of(2), "x", 1), "unknown case `x`; there are c01, c02");
+    assert_eq!(
+        says(&of(12), "x", 1),
+        "unknown case `x`; there are c01, c02, c03, c04, c05, c06, c07, c08, c09, c10 and 2 more"
+    );
+}
+
+#[test]
 fn an_unusable_folder_is_named() {
     let fails = |make: &dyn Fn(&Path), word: &str| {
         let root = tempfile::tempdir().expect("a folder");
