@@ -41,14 +41,15 @@ pub enum ClientError {
         #[source]
         source: serde_json::Error,
     },
-    /// No connection could be made.
+    /// No connection could be made. The source is the innermost cause alone, as `Connection refused`: the layers around it
+    /// only repeat that connecting failed.
     #[error("cannot reach the rollout server at {url}; check the address, and that `gsj serve` runs there")]
     Unreachable {
         /// The URL that was called.
         url: String,
         /// The cause.
         #[source]
-        source: reqwest::Error,
+        source: ConnectError,
     },
     /// The connection broke before the whole answer had arrived; whether the server acted is unknown.
     #[error("the connection to {url} broke before the whole answer had arrived")]
@@ -146,6 +147,24 @@ impl ClientError {
             Self::Status { status, .. } => matches!(status, 408 | 429 | 500 | 502..=504),
             _ => false,
         }
+    }
+}
+
+/// Why no connection could be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct ConnectError {
+    reason: String,
+}
+
+impl ConnectError {
+    /// Keeps the innermost cause of an error.
+    pub(crate) fn innermost(error: &dyn std::error::Error) -> Self {
+        let mut cause = error;
+        while let Some(source) = cause.source() {
+            cause = source;
+        }
+        Self { reason: cause.to_string() }
     }
 }
 

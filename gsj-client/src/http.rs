@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use reqwest::{Method, Url};
 use serde_json::Value;
 
-use crate::error::{ClientError, field_errors, text};
+use crate::error::{ClientError, ConnectError, field_errors, text};
 
 /// How much of a body that is not JSON is shown in an error.
 const EXCERPT: usize = 300;
@@ -105,7 +105,11 @@ async fn exchange(
     let lost = |source: reqwest::Error| {
         let connect = source.is_connect();
         let (url, source) = (name.clone(), source.without_url());
-        if connect { ClientError::Unreachable { url, source } } else { ClientError::Interrupted { url, source } }
+        if connect {
+            ClientError::Unreachable { url, source: ConnectError::innermost(&source) }
+        } else {
+            ClientError::Interrupted { url, source }
+        }
     };
     let mut answer = request.send().await.map_err(lost)?;
     let status = answer.status();

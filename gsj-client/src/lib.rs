@@ -10,7 +10,7 @@ mod task;
 
 pub use client::Client;
 pub use collect::{Collected, Failed, Item, Rejected};
-pub use error::{ClientError, FieldError};
+pub use error::{ClientError, ConnectError, FieldError};
 pub use gsj_checks::{Policy, Profile};
 pub use gsj_pins::Pins;
 pub use http::ClientOptions;

@@ -107,6 +107,9 @@ async fn an_unreachable_server_is_named_without_credentials() {
         )
     );
     assert!(!format!("{error:?}").contains("canary"));
+    let cause = std::error::Error::source(&error).expect("a cause");
+    assert!(cause.to_string().starts_with("Connection refused"), "{cause}");
+    assert!(cause.source().is_none(), "the innermost cause stands alone");
 }
 
 #[tokio::test]
