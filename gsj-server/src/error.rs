@@ -76,7 +76,7 @@ pub enum ServerError {
         reason: String,
     },
     /// The agent of the configuration cannot run here.
-    #[error("agent `{agent}` cannot run here: run `gsj agent install {agent}`")]
+    #[error("agent `{agent}` cannot run here: {}", source.cure())]
     Agent {
         /// Its name.
         agent: String,

@@ -1,13 +1,13 @@
 //! What the API and the pipeline hold in common.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, path::Path};
 
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    agent::{Agents, Installed},
+    agent::{Agents, Installed, install_command},
     clock::Clock,
     config::Config,
     event::{Event, Events},
@@ -77,12 +77,18 @@ impl Shared {
     pub(crate) fn read_request(&self, body: &Value) -> Result<TaskRequest, Vec<Detail>> {
         let agent = |name: &str| match self.agents.find(name) {
             Ok(found) if self.installed.contains_key(&found.manifest().name) => Ok(found.manifest().name.clone()),
-            Ok(found) => {
-                Err(format!("agent `{0}` is not installed here: run `gsj agent install {0}`", found.manifest().name))
-            }
+            Ok(found) => Err(self.not_installed(&found.manifest().name)),
             Err(error) => Err(error.to_string()),
         };
         Rules { config: &self.config, agent: &agent }.read(body)
+    }
+
+    /// The sentence for an agent that is known and cannot run, with the command that installs it.
+    pub(crate) fn not_installed(&self, agent: &str) -> String {
+        let config = &self.config;
+        let state =
+            config.harness.installed_in.as_deref().or(config.server.state_dir.as_deref()).unwrap_or(Path::new(""));
+        format!("agent `{agent}` is not installed here: run `{}`", install_command(agent, state))
     }
 
     pub(crate) fn drain(&self) {

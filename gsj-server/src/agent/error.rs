@@ -1,5 +1,5 @@
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why an agent can't be read, installed, opened or rendered.
 #[derive(Debug, thiserror::Error)]
@@ -95,22 +95,27 @@ pub enum AgentError {
         reason: String,
     },
     /// The agent is not in the state folder.
-    #[error("agent `{agent}` is not installed in `{dir}`: run `gsj agent install {agent}`")]
+    #[error("agent `{agent}` is not installed in `{dir}`: run `{}`", install_command(agent, state))]
     NotInstalled {
         /// The agent.
         agent: String,
         /// Where it would be.
         dir: PathBuf,
+        /// The state folder that was looked in.
+        state: PathBuf,
     },
     /// The installation is not what was installed.
     #[error(
-        "agent `{agent}` in `{dir}` is not what was installed: {reason}; delete that folder and run `gsj agent install {agent}`"
+        "agent `{agent}` in `{dir}` is not what was installed: {reason}; delete that folder and run `{}`",
+        install_command(agent, state)
     )]
     Damaged {
         /// The agent.
         agent: String,
         /// The folder.
         dir: PathBuf,
+        /// The state folder that it is in.
+        state: PathBuf,
         /// The first difference.
         reason: String,
     },
@@ -134,9 +139,41 @@ pub enum AgentError {
     },
 }
 
+/// The command that installs an agent where it was looked for; whoever runs it may have another default folder.
+pub(crate) fn install_command(agent: &str, state: &Path) -> String {
+    let text = state.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,@:=".contains(c);
+    let state = if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) };
+    format!("gsj agent install {agent} --state {state}")
+}
+
 impl AgentError {
+    /// What makes an agent usable that a configuration names.
+    pub(crate) fn cure(&self) -> String {
+        match self {
+            Self::Unknown { known, .. } => format!("name one of {known} in `harness.agent`"),
+            Self::NotInstalled { agent, state, .. } => format!("run `{}`", install_command(agent, state)),
+            Self::Damaged { agent, dir, state, .. } => {
+                format!("delete `{}` and run `{}`", dir.display(), install_command(agent, state))
+            }
+            Self::MissingProgram { apt, .. } => format!("run `apt-get install -y {apt}`"),
+            _ => "see the reason below".to_owned(),
+        }
+    }
+
     pub(super) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { doing, path, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_names_the_folder_as_a_shell_reads_it() {
+        assert_eq!(install_command("pi", Path::new("/srv/gsj")), "gsj agent install pi --state /srv/gsj");
+        assert_eq!(install_command("pi", Path::new("/a b/it's")), r"gsj agent install pi --state '/a b/it'\''s'");
     }
 }

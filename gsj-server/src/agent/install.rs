@@ -142,11 +142,11 @@ pub fn install(agent: &Agent, state: &Path, options: &InstallOptions) -> Result<
     lock.lock().map_err(AgentError::io("take lock", &lock_path))?;
     remove_leftovers(&places.root)?;
     if let (Some(dir), Some(rule)) = (&places.npm, &agent.manifest().install.npm)
-        && check(agent, dir, Depth::Quick).is_err()
+        && check(agent, state, dir, Depth::Quick).is_err()
     {
         place(dir, &places.root, |aside| npm_ci(agent, rule, aside, options))?;
     }
-    if check(agent, &places.files, Depth::Full).is_err() {
+    if check(agent, state, &places.files, Depth::Full).is_err() {
         place(&places.files, &places.root, |aside| write_files(agent, aside))?;
     }
     drop(lock);
@@ -162,7 +162,7 @@ pub fn open(agent: &Agent, state: &Path, depth: Depth) -> Result<Installed, Agen
     let manifest = agent.manifest();
     let places = Places::of(agent, state);
     for dir in places.dirs() {
-        check(agent, dir, depth)?;
+        check(agent, state, dir, depth)?;
     }
     check_programs(manifest)?;
     let identity = AgentIdentity {
@@ -179,6 +179,7 @@ pub fn open(agent: &Agent, state: &Path, depth: Depth) -> Result<Installed, Agen
         path.ok_or_else(|| AgentError::Damaged {
             agent: manifest.name.clone(),
             dir: installed.dir().to_path_buf(),
+            state: state.to_path_buf(),
             reason: format!("`{}` is not there (this machine is {})", mount.from, arch()),
         })?;
     }
@@ -230,7 +231,7 @@ pub enum Presence {
 pub fn list(agents: &Agents, state: &Path) -> Vec<Listed> {
     let row = |agent: &Agent| {
         let places = Places::of(agent, state);
-        let presence = match places.dirs().try_for_each(|dir| check(agent, dir, Depth::Quick)) {
+        let presence = match places.dirs().try_for_each(|dir| check(agent, state, dir, Depth::Quick)) {
             Ok(()) => Presence::Installed,
             Err(AgentError::NotInstalled { .. }) => Presence::Absent,
             Err(AgentError::Damaged { reason, .. }) => Presence::Damaged(reason),
@@ -300,12 +301,17 @@ fn place(dir: &Path, root: &Path, fill: impl FnOnce(&Path) -> Result<(), AgentEr
     filled
 }
 
-fn check(agent: &Agent, dir: &Path, depth: Depth) -> Result<(), AgentError> {
+fn check(agent: &Agent, state: &Path, dir: &Path, depth: Depth) -> Result<(), AgentError> {
     let name = || agent.manifest().name.clone();
-    let damaged = |reason: String| AgentError::Damaged { agent: name(), dir: dir.to_path_buf(), reason };
+    let damaged = |reason: String| AgentError::Damaged {
+        agent: name(),
+        dir: dir.to_path_buf(),
+        state: state.to_path_buf(),
+        reason,
+    };
     let listing = dir.join(LISTING);
     if !listing.exists() {
-        return Err(AgentError::NotInstalled { agent: name(), dir: dir.to_path_buf() });
+        return Err(AgentError::NotInstalled { agent: name(), dir: dir.to_path_buf(), state: state.to_path_buf() });
     }
     let text = fs::read_to_string(&listing).map_err(|error| damaged(format!("its listing can't be read: {error}")))?;
     let recorded = tree::from_text(&text).ok_or_else(|| damaged("its listing is broken".to_owned()))?;

@@ -40,6 +40,7 @@ mod tree;
 
 pub use catalog::{Agent, Agents};
 pub use error::AgentError;
+pub(crate) use error::install_command;
 pub use install::{AgentIdentity, Depth, InstallOptions, Installed, Listed, Presence, install, list, open, verify};
 pub use manifest::{
     AgentManifest, HomeRule, InstallRule, MountRule, NpmRule, OutcomeRule, OutputFormat, ProgramRule, PromptBy,

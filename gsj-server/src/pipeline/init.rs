@@ -101,11 +101,8 @@ fn on_disk(
         let known = equipment.estate.cases.keys().take(20).cloned().collect::<Vec<_>>().join(", ");
         format!("case `{}` is not served here; there are: {known}", settings.case_id)
     })?;
-    let installed = shared
-        .installed
-        .get(&request.harness)
-        .cloned()
-        .ok_or_else(|| format!("agent `{0}` is not installed: run `gsj agent install {0}`", request.harness))?;
+    let installed =
+        shared.installed.get(&request.harness).cloned().ok_or_else(|| shared.not_installed(&request.harness))?;
 
     let folder = equipment.places.sessions.join(session.as_str());
     let workspace = folder.join("workspace");
@@ -124,6 +121,7 @@ fn on_disk(
         dest: &workspace,
     })
     .map_err(|error| sentence("make the truncated checkout", &error))?;
+
 
     let dressed = dress(shared, equipment, session, &installed, &request, &home)?;
     if let Some(uid) = equipment.owner {

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{Bench, bash, files, task};
+use crate::support::{Bench, bash, copy, files, task};
 
 /// A change that makes a configuration unusable.
 type Change<'a> = &'a dyn Fn(&mut gsj_server::config::Config);
@@ -91,14 +91,22 @@ async fn one_state_folder_has_one_server() {
 async fn what_a_session_will_need_is_checked_before_anything_starts() {
     let bench = Bench::new(scripts()).await;
     let root = bench.root.path();
-    let table: [(&str, Change<'_>, &str); 5] = [
+    let (elsewhere, damaged) = (root.join("elsewhere"), root.join("damaged"));
+    let install = format!("run `gsj agent install light --state {}`", elsewhere.display());
+    copy(&root.join("state/agents"), &damaged.join("agents"));
+    for folder in files(&damaged.join("agents/light")).iter().filter(|path| path.is_dir()) {
+        fs::write(folder.join("extra"), "").expect("adds a file");
+    }
+    let table: [(&str, Change<'_>, &str); 7] = [
         ("pins", &|config| config.checks.pins = Some(root.join("nowhere.json")), "pins file"),
         (
             "secret",
             &|config| config.estate.token_secret_env = "NO_SUCH".to_owned(),
             "`NO_SUCH` (estate.token_secret_env)",
         ),
-        ("agent", &|config| config.harness.agent = "pi".to_owned(), "gsj agent install pi"),
+        ("unknown agent", &|config| config.harness.agent = "foo".to_owned(), "name one of light, mute"),
+        ("agent", &|config| config.harness.installed_in = Some(elsewhere.clone()), &install),
+        ("damaged agent", &|config| config.harness.installed_in = Some(damaged.clone()), "delete `"),
         ("cases", &|config| config.estate.cases = Some(vec!["x".to_owned()]), "case `x` has no repository"),
         ("estate", &|config| config.estate.clone_url_for = "http://git/{case_id}.git".to_owned(), "file:///"),
     ];

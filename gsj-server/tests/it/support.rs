@@ -410,7 +410,7 @@ fn git(folder: &Path, arguments: &[&str]) {
     assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder");
     for path in files(from) {
         let target = to.join(path.file_name().expect("a name"));
