@@ -7,7 +7,10 @@ use std::{
     collections::BTreeSet,
     fs::File,
     io::{self, Read as _},
-    os::fd::{AsFd as _, OwnedFd},
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    },
     path::Path,
 };
 
@@ -22,6 +25,8 @@ use crate::config::AgentLimits;
 const DEEPEST: usize = 16;
 /// Most entries that are looked at; what an agent can make in a second is not walked for an hour.
 const MOST_ENTRIES: usize = 20_000;
+/// The empty file that a checkout has in `out`; no deliverable unless something was written to it.
+const KEEP: &[u8] = b".gitkeep";
 /// Longest cleaned name, in bytes.
 const LONGEST_NAME: usize = 200;
 
@@ -102,6 +107,10 @@ impl Walk<'_> {
             match FileType::from_raw_mode(found.st_mode) {
                 FileType::Directory if depth + 1 >= DEEPEST => self.skip(&path, "too deep"),
                 FileType::Directory => self.folder(&file, &to.join(&clean), &path, depth + 1)?,
+                // The checkout's own, which keeps the folder in the repository.
+                FileType::RegularFile if depth == 0 && name.to_bytes() == KEEP && found.st_size == 0 => {
+                    taken.remove(&clean);
+                }
                 FileType::RegularFile => {
                     let size = u64::try_from(found.st_size).unwrap_or(u64::MAX);
                     self.file(file, size, to, &clean, path)?;
@@ -122,8 +131,8 @@ impl Walk<'_> {
             self.skip(&path, &format!("too large ({size} bytes)"));
             return Ok(());
         }
-        std::fs::create_dir_all(to)?;
-        let mut copy = File::options().write(true).create_new(true).open(to.join(name))?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(to)?;
+        let mut copy = File::options().write(true).create_new(true).mode(0o600).open(to.join(name))?;
         // Not more than was looked at: a file that still grows must not pass the limit.
         let copied = io::copy(&mut File::from(from).take(size), &mut copy)?;
         self.harvest.bytes += copied;
@@ -191,6 +200,24 @@ mod tests {
         assert_eq!(harvest.skipped, ["dirlink: a link", "link: a link", "pipe: not a regular file"]);
         assert_eq!(std::fs::read_to_string(target.join("report.md")).expect("copied"), "done");
         assert!(!target.join("link").exists() && !target.join("dirlink").exists());
+    }
+
+    #[test]
+    fn the_checkouts_own_empty_file_is_no_deliverable() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let out = dir.path().join("w/out");
+        std::fs::create_dir_all(out.join("sub")).expect("folders");
+        for name in [".gitkeep", "sub/.gitkeep", "_gitkeep", "empty"] {
+            std::fs::write(out.join(name), "").expect("a file");
+        }
+        let taken = |target: &str| {
+            harvest(&dir.path().join("w"), &dir.path().join(target), &AgentLimits::default()).expect("walks")
+        };
+        let first = taken("t");
+        assert_eq!(first.files, ["_gitkeep", "empty", "sub/_gitkeep"], "the agent's own empty files stay");
+        assert!(first.skipped.is_empty(), "nothing of the agent's was left behind: {:?}", first.skipped);
+        std::fs::write(out.join(".gitkeep"), "written").expect("a file");
+        assert_eq!(taken("u").files, ["_gitkeep", "2-_gitkeep", "empty", "sub/_gitkeep"]);
     }
 
     #[test]

@@ -385,6 +385,8 @@ fn python(program: &str) -> String {
 fn scaffold(repos: &Path) {
     let work = repos.join("work");
     fs::create_dir_all(work.join("md")).expect("a folder");
+    fs::create_dir_all(work.join("out")).expect("a folder");
+    fs::write(work.join("out/.gitkeep"), "").expect("a file");
     git(&work, &["init", "-q", "-b", "main"]);
     for page in 1..=3 {
         let text = format!("# Page {page}\n\nThe witness of page {page} saw the wall number{page} being built.\n");
