@@ -160,8 +160,15 @@ fn read_settings(
     }
     let timestep = one_of_two(settings, metadata, "timestep", |fields| fields.integer("timestep", 1, most));
     if let Some(metadata) = metadata {
-        for name in ["prompt_source", "skill_card_hash", "split"] {
+        for name in ["skill_card_hash", "split"] {
             let _checked = metadata.string(name);
+        }
+        // No validator accepts another one, and by then the episode has run.
+        let known = |source: &str| {
+            source == "free" || source.strip_prefix("skill:").is_some_and(|name| !name.trim().is_empty())
+        };
+        if metadata.string("prompt_source").is_some_and(|source| !known(source)) {
+            metadata.refuse("prompt_source", "Value error, must be `free` or `skill:NAME`");
         }
     }
     let tools = settings.strings("tools_allowlist");

@@ -104,6 +104,10 @@ fn each_bad_field_is_named_by_its_path() {
         ("/metadata/timestep", json!(13), r#"["body","metadata","timestep"] value_error"#),
         ("/metadata/case_id", json!("case_0002"), r#"["body","metadata","case_id"] value_error"#),
         ("/metadata/case_id", json!(2), r#"["body","metadata","case_id"] string_type"#),
+        ("/metadata/prompt_source", json!(1), r#"["body","metadata","prompt_source"] string_type"#),
+        ("/metadata/prompt_source", json!(""), r#"["body","metadata","prompt_source"] value_error"#),
+        ("/metadata/prompt_source", json!("Free"), r#"["body","metadata","prompt_source"] value_error"#),
+        ("/metadata/prompt_source", json!("skill: "), r#"["body","metadata","prompt_source"] value_error"#),
         ("/metadata/split", json!(2), r#"["body","metadata","split"] string_type"#),
         ("/agent/harness", json!("nobody"), r#"["body","agent","harness"] value_error"#),
         ("/agent/harness", json!(1), r#"["body","agent","harness"] string_type"#),
@@ -177,6 +181,14 @@ fn a_token_outlives_its_episode_unless_the_request_says_otherwise() {
     assert_eq!(read(&body).expect("a good body").settings.token_ttl_s, 7260);
     body["agent"]["settings"]["mcp_token_ttl_s"] = json!(60);
     assert_eq!(read(&body).expect("a good body").settings.token_ttl_s, 60);
+}
+
+#[test]
+fn a_prompt_is_free_or_of_a_skill_or_does_not_say() {
+    for source in [json!("free"), json!("skill:summary"), Value::Null, json!("(removed)")] {
+        let body = with("/metadata/prompt_source", source);
+        assert!(read(&body).is_ok(), "{body}");
+    }
 }
 
 #[test]
