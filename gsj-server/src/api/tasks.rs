@@ -29,13 +29,7 @@ type Params = Result<Query<BTreeMap<String, String>>, QueryRejection>;
 
 /// `GET /rollout/task/{id}`, with `?run=N` for an earlier run.
 pub(super) async fn one(axum::extract::State(shared): State, Path(id): Path<String>, params: Params) -> Response {
-    let params = params.map(|Query(params)| params).unwrap_or_default();
-    let run = match params.get("run").map(|text| text.parse::<i64>()) {
-        None => None,
-        Some(Ok(run)) => Some(run),
-        Some(Err(_)) => return answer::bad_query("run", "Input should be a valid integer", "int_parsing"),
-    };
-    match find(&shared, &id, run).await {
+    match find_run(&shared, &id, params).await {
         Ok((task, sessions)) => task_status(&shared, &task, sessions),
         Err(refusal) => refusal,
     }
@@ -46,14 +40,17 @@ pub(super) async fn cancel(axum::extract::State(shared): State, Path(id): Path<S
     let Some(task) = TaskId::new(&id) else { return not_found() };
     match shared.store.cancel(task, shared.clock.seconds()).await {
         Ok(None) => return not_found(),
-        Ok(Some(Cancelled { key, waiting, active })) => {
+        Ok(Some(Cancelled { key, first, waiting, active })) => {
+            let open = (waiting.len(), active.len());
             for session in &active {
                 shared.active.cancel(&session.session);
             }
             if !waiting.is_empty() && shared.orders.send(Order::Cancelled(waiting)).await.is_err() {
                 return answer::detail(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping");
             }
-            tracing::info!(task = %key.task, run = key.run, active = active.len(), "task cancelled");
+            if first {
+                tracing::info!(task = %key.task, run = key.run, waiting = open.0, active = open.1, "task cancelled");
+            }
         }
         Err(error) => return answer::store_failed(&error),
     }
@@ -63,9 +60,9 @@ pub(super) async fn cancel(axum::extract::State(shared): State, Path(id): Path<S
     }
 }
 
-/// `GET /tasks/{id}/sessions`.
-pub(super) async fn sessions(axum::extract::State(shared): State, Path(id): Path<String>) -> Response {
-    let (task, sessions) = match find(&shared, &id, None).await {
+/// `GET /tasks/{id}/sessions`, with `?run=N` for an earlier run.
+pub(super) async fn sessions(axum::extract::State(shared): State, Path(id): Path<String>, params: Params) -> Response {
+    let (task, sessions) = match find_run(&shared, &id, params).await {
         Ok(found) => found,
         Err(refusal) => return refusal,
     };
@@ -114,6 +111,17 @@ pub(super) async fn list(axum::extract::State(shared): State, params: Params) ->
         Ok(tasks) => answer::json_text(StatusCode::OK, json!({"tasks": tasks}).to_string()),
         Err(error) => answer::store_failed(&error),
     }
+}
+
+/// Finds the run that a query asks for, the latest when it asks for none.
+async fn find_run(shared: &Shared, id: &str, params: Params) -> Result<(TaskRow, Vec<SessionRow>), Response> {
+    let params = params.map(|Query(params)| params).unwrap_or_default();
+    let run = match params.get("run").map(|text| text.parse::<i64>()) {
+        None => None,
+        Some(Ok(run)) => Some(run),
+        Some(Err(_)) => return Err(answer::bad_query("run", "Input should be a valid integer", "int_parsing")),
+    };
+    find(shared, id, run).await
 }
 
 async fn find(shared: &Shared, id: &str, run: Option<i64>) -> Result<(TaskRow, Vec<SessionRow>), Response> {

@@ -46,6 +46,8 @@ pub(crate) enum Submitted {
 #[derive(Debug, Clone)]
 pub(crate) struct Cancelled {
     pub(crate) key: RunKey,
+    /// Whether this cancelled it; false when it had ended, or was cancelled already.
+    pub(crate) first: bool,
     /// Sessions that nobody had taken, now in `POST_RUN`: the caller ends them.
     pub(crate) waiting: Vec<SessionRow>,
     /// Sessions that a worker has.

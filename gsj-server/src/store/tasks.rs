@@ -189,12 +189,14 @@ fn cancel(connection: &mut Connection, task: &TaskId, now: f64) -> Result<Option
     const DOING: &str = "cancel a task";
     let change = connection.transaction().map_err(doing(DOING))?;
     let Some(row) = find(&change, task, None)? else { return Ok(None) };
-    let key = row.key;
+    let (key, cancelled) = (row.key, row.cancelled);
     let open: Vec<SessionRow> =
         sessions_of(&change, &key)?.into_iter().filter(|session| !session.state.is_terminal()).collect();
     let (mut waiting, active): (Vec<_>, Vec<_>) =
         open.into_iter().partition(|session| session.state == SessionState::Registered);
-    if !(waiting.is_empty() && active.is_empty()) {
+    let ended = waiting.is_empty() && active.is_empty();
+    let first = !cancelled && !ended;
+    if first {
         change
             .execute(
                 "UPDATE runs SET cancelled = 1, updated_at = ?3 WHERE task_id = ?1 AND run = ?2",
@@ -212,5 +214,5 @@ fn cancel(connection: &mut Connection, task: &TaskId, now: f64) -> Result<Option
         session.state = SessionState::PostRun;
     }
     change.commit().map_err(doing(DOING))?;
-    Ok(Some(Cancelled { key, waiting, active }))
+    Ok(Some(Cancelled { key, first, waiting, active }))
 }

@@ -118,12 +118,23 @@ async fn cancelling_takes_waiting_sessions_from_the_workers() {
     let (store, _thread) = Store::open(&dir.path().join("s.sqlite")).expect("opens");
     store.submit(new("t", 2, json!({})), 1.0).await.expect("stores");
     let active = store.claim(2.0).await.expect("claims").expect("one");
-    let super::Cancelled { key, waiting, active: running } =
+    let super::Cancelled { key, first, waiting, active: running } =
         store.cancel(task("t"), 3.0).await.expect("cancels").expect("there is one");
-    assert_eq!((key.run, waiting.len(), running.len()), (1, 1, 1));
+    assert_eq!((key.run, first, waiting.len(), running.len()), (1, true, 1, 1));
     assert_eq!(running[0].session, active.session);
     assert!(store.claim(4.0).await.expect("answers").is_none(), "nothing waits any more");
     assert!(store.run(key).await.expect("reads").expect("exists").cancelled);
+    let again = store.cancel(task("t"), 5.0).await.expect("answers").expect("there is one");
+    assert!(!again.first, "it was cancelled before");
+    for session in waiting.into_iter().chain(running) {
+        store.finish(session.session, ended(SessionState::Completed), 6.0).await.expect("ends");
+    }
+    store.submit(new("t", 1, json!({})), 7.0).await.expect("stores");
+    let alone = store.claim(8.0).await.expect("claims").expect("one");
+    store.finish(alone.session, ended(SessionState::Completed), 9.0).await.expect("ends");
+    let over = store.cancel(task("t"), 10.0).await.expect("answers").expect("there is one");
+    assert!(!over.first && over.waiting.is_empty() && over.active.is_empty(), "{over:?}");
+    assert!(!store.run(over.key).await.expect("reads").expect("exists").cancelled, "what has ended was not cancelled");
     assert!(store.cancel(task("nobody"), 3.0).await.expect("answers").is_none());
 }
 

@@ -53,6 +53,16 @@ async fn the_routes_answer_as_the_table_says() {
     assert_eq!(second["run"], 2);
     let (_, earlier) = api.get("/rollout/task/t?run=1").await;
     assert_eq!(earlier, first);
+    let ids = |list: &Value| {
+        let of = |one: &Value| one["session_id"].as_str().map(str::to_owned);
+        list.as_array().expect("a list").iter().map(of).collect::<std::collections::BTreeSet<_>>()
+    };
+    for (query, run) in [("", &second), ("?run=1", &first), ("?run=2", &second)] {
+        let (_, sessions) = api.get(&format!("/tasks/t/sessions{query}")).await;
+        assert_eq!(ids(&sessions["sessions"]), ids(&run["results"]), "{query}");
+    }
+    assert_eq!(api.get("/tasks/t/sessions?run=3").await.0, 404);
+    assert_eq!(api.get("/tasks/t/sessions?run=x").await.0, 422);
     let (_, tasks) = api.get("/tasks?status=completed&harness=light&limit=5").await;
     let task = &tasks["tasks"][0];
     assert_eq!(tasks["tasks"].as_array().map(Vec::len), Some(1), "{tasks}");
