@@ -154,7 +154,7 @@ pub struct SamplingConfig {
     /// Number of candidates; -1 for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_k: Option<i64>,
-    /// Seed of the engine's sampler. Absent: none is sent.
+    /// Seed of the engine's sampler for a task's first session; the next ones count on from it. Absent: none is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
     /// Most tokens of one answer; caps what the agent asks for.

@@ -75,7 +75,7 @@ impl Driver {
         let session = row.session.clone();
         let cancel = self.shared.active.insert(session.clone());
         let _active = Active(&self.shared, &session);
-        if let Err(error) = self.course(&row, init, cancel).await {
+        if let Err(error) = Box::pin(self.course(&row, init, cancel)).await {
             // Left as it is: the next start finds it and ends it.
             tracing::error!(%session, error = &error as &dyn std::error::Error, "the session could not be recorded");
         }
@@ -114,6 +114,10 @@ impl Driver {
         if task.cancelled {
             cancel.cancel();
         }
+        let seed = match shared.config.engine.sampling.seed {
+            Some(seed) => Some(run::seed_of(seed, shared.store.index(course.session.clone()).await?)),
+            None => None,
+        };
         let prepared = init::prepare(shared, &self.equipment, &course.session, request, self.cut_off(&cancel)).await;
         course.timing.init_ms = millis(began.elapsed());
         let prepared = match prepared {
@@ -147,7 +151,7 @@ impl Driver {
         };
         shared.advance(&course.key, &course.session, SessionState::Running).await?;
         let began = Instant::now();
-        let ran = Box::pin(run::run(shared, &self.equipment, &course.session, &prepared, &cancel)).await;
+        let ran = Box::pin(run::run(shared, &self.equipment, &course.session, &prepared, seed, &cancel)).await;
         course.timing.run_ms = millis(began.elapsed());
         drop(run_place);
         self.post(course, prepared, ran).await

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use gsj_gateway::{CallLimits, Session, SessionFailure, SessionOptions};
+use gsj_gateway::{CallLimits, Sampling, Session, SessionFailure, SessionOptions};
 use gsj_retrieval::Scope;
 use gsj_sandbox::{Backend, Exit, Label, Limits, Mount, Running, SandboxInfo, SmallFile, Spec, Tmpfs};
 use gsj_trace::json::Value;
@@ -70,6 +70,12 @@ pub(super) struct Ran {
     pub(super) stderr: Copied,
 }
 
+/// The seed of the session of this index in its task: the configured one for the first, then counting on, never
+/// negative. With one seed for all, every session of a task would sample the same answers.
+pub(super) fn seed_of(configured: i64, index: i64) -> i64 {
+    configured.wrapping_add(index) & i64::MAX
+}
+
 /// Runs the agent of a prepared episode to its end, its deadline or the session's.
 ///
 /// When this returns, nothing of the sandbox is left running. Dropping it kills the sandbox as well.
@@ -78,6 +84,7 @@ pub(super) async fn run(
     equipment: &Equipment,
     session: &SessionId,
     prepared: &Prepared,
+    seed: Option<i64>,
     cancel: &CancellationToken,
 ) -> Ran {
     let deadline = Instant::now().checked_add(prepared.request.timeout);
@@ -120,7 +127,7 @@ pub(super) async fn run(
     }
     let closing = CancellationToken::new();
     let mut serving = JoinSet::new();
-    let served = open(shared, equipment, session, prepared, &running, &mut ran).and_then(|gateway| {
+    let served = open(shared, equipment, session, prepared, seed, &running, &mut ran).and_then(|gateway| {
         serve_sockets(equipment, session, prepared, &mut running, &gateway, &mut serving, &closing)?;
         Ok(gateway)
     });
@@ -192,6 +199,7 @@ fn open(
     equipment: &Equipment,
     session: &SessionId,
     prepared: &Prepared,
+    seed: Option<i64>,
     running: &Running,
     ran: &mut Ran,
 ) -> Result<Session, String> {
@@ -206,6 +214,7 @@ fn open(
     let clock = shared.clock.clone();
     let options = SessionOptions {
         metadata: ran.metadata.clone(),
+        sampling: seed.map(|seed| Sampling { seed: Some(seed), ..equipment.engine.options().sampling.clone() }),
         limits: CallLimits { max_turns: Some(limits.max_turns), max_tokens: Some(limits.max_completion_tokens) },
         clock: gsj_gateway::Clock::new(move || clock.now()),
         ..SessionOptions::new(session.as_str(), prepared.artifacts.join("session.log"))
@@ -307,4 +316,16 @@ fn walls(config: &Config, spec: &mut Spec) {
         Tmpfs { target: PathBuf::from("/tmp"), size: limits.tmp_bytes, mode: 0o1777 },
         Tmpfs { target: PathBuf::from(USER_HOME), size: limits.home_bytes, mode: 0o700 },
     ];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_count_on_and_are_never_negative() {
+        assert_eq!([0, 1, 2].map(|index| seed_of(41, index)), [41, 42, 43]);
+        assert_eq!([0, 1, 2].map(|index| seed_of(i64::MAX - 1, index)), [i64::MAX - 1, i64::MAX, 0]);
+        assert!(seed_of(-7, 0) >= 0 && seed_of(i64::MIN, 3) == 3);
+    }
 }

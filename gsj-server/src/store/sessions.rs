@@ -32,6 +32,21 @@ impl Store {
         .await
     }
 
+    /// Counts the sessions of the same run that were stored before this one.
+    pub(crate) async fn index(&self, session: SessionId) -> Result<i64, StoreError> {
+        self.call(move |connection| {
+            connection
+                .prepare_cached(
+                    "SELECT count(o.position) FROM sessions s JOIN sessions o ON o.task_id = s.task_id \
+                     AND o.run = s.run AND o.position < s.position WHERE s.session_id = ?1",
+                )
+                .map_err(doing("count a task's sessions"))?
+                .query_row([session.as_str()], |row| row.get(0))
+                .map_err(doing("count a task's sessions"))
+        })
+        .await
+    }
+
     /// Counts the sessions that no worker has taken yet.
     pub(crate) async fn waiting(&self) -> Result<i64, StoreError> {
         self.call(|connection| {

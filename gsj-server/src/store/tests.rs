@@ -139,6 +139,19 @@ async fn cancelling_takes_waiting_sessions_from_the_workers() {
 }
 
 #[tokio::test]
+async fn sessions_are_counted_from_zero_in_each_run() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (store, _thread) = Store::open(&dir.path().join("s.sqlite")).expect("opens");
+    for name in ["a", "b"] {
+        store.submit(new(name, 3, json!({})), 1.0).await.expect("stores");
+    }
+    let (_, sessions) = store.task(task("b"), None).await.expect("reads").expect("exists");
+    for (wanted, row) in (0_i64..).zip(sessions) {
+        assert_eq!(store.index(row.session).await.expect("counts"), wanted);
+    }
+}
+
+#[tokio::test]
 async fn a_newer_schema_is_refused_with_its_number() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("s.sqlite");

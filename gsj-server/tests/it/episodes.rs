@@ -166,3 +166,23 @@ async fn workspaces_are_kept_when_asked() {
     let kept = bench.root.path().join("state/sessions").join(session).join("workspace");
     assert!(kept.join("md/page_0002.md").is_file() && !kept.join("md/page_0003.md").exists(), "{CASE}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_session_of_a_task_samples_with_a_seed_of_its_own() {
+    let mut bench = Bench::new(scripts()).await;
+    bench.config.engine.sampling.seed = Some(41);
+    let api = bench.start().await;
+    api.submit(&task("t", "Say something.", 3)).await;
+    let status = api.ended("t").await;
+    let mut seeds = Vec::new();
+    for result in status["results"].as_array().expect("results") {
+        let log = bench.artifacts(result["session_id"].as_str().expect("an id")).join("session.log");
+        let text = fs::read_to_string(log).expect("the gateway's record");
+        let record: Value = serde_json::from_str(text.lines().next().expect("a call")).expect("JSON");
+        assert_eq!(record["request"]["seed"], record["metadata"]["gsj_sampling"]["seed"], "recorded as sent");
+        seeds.push(record["request"]["seed"].as_i64());
+    }
+    seeds.sort_unstable();
+    assert_eq!(seeds, [Some(41), Some(42), Some(43)]);
+    api.drain().await;
+}
