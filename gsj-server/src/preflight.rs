@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fs::{self, File, TryLockError},
     io,
-    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -104,8 +104,12 @@ fn places(config: &Config) -> Result<Places, ServerError> {
         quarantine: set(&config.receiver.quarantine_dir, "receiver.quarantine_dir")?,
         state,
     };
+    // Prompts and answers stand in these; nobody but this user needs them.
     for folder in [&places.artifacts, &places.traces, &places.quarantine] {
-        make(folder, 0o755)?;
+        if let Some(parent) = folder.parent() {
+            make(parent, 0o755)?;
+        }
+        make(folder, 0o700)?;
     }
     // Others may pass through, to their own session's folder, and list nothing.
     for folder in [&places.sessions, &places.run] {
@@ -144,7 +148,7 @@ fn reachable(state: &Path) -> Result<(), ServerError> {
 fn lock(state: &Path) -> Result<File, ServerError> {
     let path = state.join("gsj.lock");
     let failed = |source: io::Error| ServerError::Io { doing: "take the lock", path: path.clone(), source };
-    let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
+    let file = File::options().create(true).append(true).mode(0o600).open(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(ServerError::InUse { path: state.to_owned() }),

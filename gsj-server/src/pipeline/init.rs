@@ -109,7 +109,7 @@ fn on_disk(
     let home = folder.join("agent");
     let artifacts = equipment.places.artifacts.join(session.as_str());
     make_dir(&folder, 0o711)?;
-    make_dir(&artifacts, 0o755)?;
+    make_dir(&artifacts, 0o700)?;
 
     let evidence = gsj_cutoff::checkout(&CheckoutRequest {
         source: &case.repository,
@@ -122,6 +122,7 @@ fn on_disk(
     })
     .map_err(|error| sentence("make the truncated checkout", &error))?;
 
+    make_dir(&workspace, 0o700)?;
 
     let dressed = dress(shared, equipment, session, &installed, &request, &home)?;
     if let Some(uid) = equipment.owner {

@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io::{self, Write as _},
-    os::fd::OwnedFd,
+    os::{fd::OwnedFd, unix::fs::OpenOptionsExt as _},
     path::Path,
 };
 
@@ -38,7 +38,7 @@ impl Copy {
     pub(super) fn to(path: &Path, limit: u64) -> io::Result<(File, Self)> {
         let (reader, writer) = io::pipe()?;
         let reader = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
-        let file = File::create(path)?;
+        let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
         Ok((File::from(OwnedFd::from(writer)), Self { reader, file, limit }))
     }
 

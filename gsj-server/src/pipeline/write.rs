@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File},
     io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
     path::Path,
 };
 
@@ -27,7 +28,7 @@ pub(crate) fn write_whole(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
 }
 
 fn write(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-    let mut file = File::create(path)?;
+    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     for part in parts {
         file.write_all(part)?;
     }

@@ -1,6 +1,6 @@
 //! The tables, their version, and how the file is opened.
 
-use std::{path::Path, time::Duration};
+use std::{fs::File, os::unix::fs::OpenOptionsExt as _, path::Path, time::Duration};
 
 use rusqlite::Connection;
 
@@ -56,6 +56,9 @@ CREATE INDEX sessions_by_callback ON sessions (callback) WHERE callback = 'pendi
 
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     let at = |source| StoreError::Open { path: path.to_owned(), source };
+    // Made here, where the mode can be said: it holds prompts. What SQLite puts beside it gets the same mode.
+    // Whatever fails here fails again below, with SQLite's words.
+    let _made = File::options().append(true).create(true).mode(0o600).open(path);
     let mut connection = Connection::open(path).map_err(at)?;
     connection.busy_timeout(BUSY).map_err(at)?;
     // WAL: a crash of the process loses nothing, readers from outside never block the writer.

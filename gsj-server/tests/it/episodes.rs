@@ -186,3 +186,43 @@ async fn each_session_of_a_task_samples_with_a_seed_of_its_own() {
     assert_eq!(seeds, [Some(41), Some(42), Some(43)]);
     api.drain().await;
 }
+
+/// The permission bits of a path.
+fn mode(path: &std::path::Path) -> u32 {
+    fs::metadata(path).expect("there").permissions().mode() & 0o777
+}
+
+/// Asserts that nothing below a folder is open to other users.
+fn closed(folder: &std::path::Path) {
+    assert_eq!(mode(folder), 0o700, "{}", folder.display());
+    for path in files(folder) {
+        if path.is_dir() {
+            closed(&path);
+        } else {
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prompts_and_answers_are_for_the_servers_user_only() {
+    let mut bench = Bench::new(scripts()).await.bwrap();
+    bench.config.server.workspaces = gsj_server::config::WorkspacePolicy::Keep;
+    let api = bench.start().await;
+    api.submit(&task("t", "Summarise the case.", 1)).await;
+    let status = api.ended("t").await;
+    accepted(&status["results"][0]);
+    let state = bench.root.path().join("state");
+    for name in ["gsj.sqlite", "gsj.sqlite-wal", "gsj.sqlite-shm", "gsj.lock"] {
+        assert_eq!(mode(&state.join(name)), 0o600, "{name}");
+    }
+    for name in ["artifacts", "traces", "quarantine"] {
+        closed(&state.join(name));
+    }
+    let session = state.join("sessions").join(status["results"][0]["session_id"].as_str().expect("an id"));
+    for name in ["workspace", "agent"] {
+        assert_eq!(mode(&session.join(name)), 0o700, "{name}");
+    }
+    assert_eq!((mode(&state) & 0o001, mode(&session)), (0o001, 0o711), "the sandbox's user passes through");
+    api.drain().await;
+}
