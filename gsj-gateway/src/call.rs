@@ -262,8 +262,8 @@ impl Call {
     }
 
     async fn abort(&self, progress: &Progress, reason: &str) {
+        // Stays a turn: what an agent has read, or may have, it must not get for nothing by hanging up.
         self.record_aborted(progress, reason).await;
-        self.session.give_turn_back();
     }
 
     async fn record_aborted(&self, progress: &Progress, reason: &str) {

@@ -69,7 +69,8 @@ impl FromStr for EngineKind {
     }
 }
 
-/// Sampling fields put on every call; what is `None` is left as the agent sent it.
+/// Sampling fields put on every call. One that is `None` is not sent, whatever the agent asks for, so that the
+/// engine's own default holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sampling {

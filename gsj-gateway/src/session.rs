@@ -24,7 +24,7 @@ use crate::log::Log;
 use crate::{call, downstream};
 
 /// The largest request body of an agent, in bytes.
-const BODY_LIMIT: usize = 64 << 20;
+const BODY_LIMIT: usize = 16 << 20;
 /// What an agent is told once its session cannot go on. Agents judge errors by words and numbers
 /// in the text (`agent.md` section 2): none of those that make them try again stand here.
 const GONE: &str =
@@ -33,7 +33,7 @@ const GONE: &str =
 /// What one session may ask for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallLimits {
-    /// Model calls. Calls whose answer broke off do not count.
+    /// Model calls. Calls whose answer the engine broke off do not count; those that the agent broke off do.
     pub max_turns: Option<u32>,
     /// Sampled tokens of all calls together; a call is refused once they reach this.
     pub max_tokens: Option<u64>,

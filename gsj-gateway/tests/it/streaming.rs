@@ -103,6 +103,21 @@ async fn an_agent_that_leaves_cancels_the_engine() {
 }
 
 #[tokio::test]
+async fn an_answer_that_the_agent_hangs_up_on_is_a_turn() {
+    let (engine, feed, _dropped) = engine().await;
+    let gateway = Gateway::open_with(engine_options(EngineKind::Vllm, engine.url()), |session| {
+        session.limits.max_turns = Some(1);
+    })
+    .await;
+    feed.send(Bytes::from(FIRST)).await.unwrap();
+    let mut response = gateway.post(&user("do")).await.unwrap();
+    response.chunk().await.unwrap();
+    drop(response);
+    until_recorded(&gateway, 1).await;
+    assert_eq!(gateway.post(&user("do")).await.unwrap().status(), 410, "it cannot be sampled again and again");
+}
+
+#[tokio::test]
 async fn an_agent_that_leaves_before_the_answer_cancels_too() {
     let (engine, feed, dropped) = engine().await;
     let gateway = Gateway::open(engine_options(EngineKind::Vllm, engine.url())).await;
