@@ -101,6 +101,9 @@ fn prepare(spec: &InitSpec, streams: Vec<OwnedFd>) -> Result<Prepared, String> {
     for (name, value) in &spec.limits {
         limit(name, *value)?;
     }
+    // Shared memory is in no limit: where the machine runs out of it, the sandbox is to go, and not the launcher. That a
+    // machine without such a file kills by its own choice is no reason not to start.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     said("renounce new privileges", rustix::thread::set_no_new_privs(true))?;
     if !spec.walled {
         for program in said("compile the system call filter", seccomp::programs())? {

@@ -16,6 +16,7 @@ use crate::error::SandboxError;
 use crate::orphans;
 use crate::processes::{self, ProcessKey};
 use crate::spec::{Backend, Label};
+use crate::tree::remove_tree;
 
 /// How long [`reap`] waits for what it killed, all together.
 const REAPING: Duration = Duration::from_secs(10);
@@ -178,7 +179,7 @@ fn clear(file: &Path) {
         }
         _ => {}
     };
-    gone(fs::remove_dir_all(&scratch), &scratch);
+    gone(remove_tree(&scratch), &scratch);
     gone(fs::remove_file(file), file);
 }
 

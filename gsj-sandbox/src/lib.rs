@@ -17,6 +17,7 @@ mod running;
 mod seccomp;
 mod spec;
 mod supervisor;
+mod tree;
 mod wire;
 
 pub use error::SandboxError;
@@ -28,3 +29,4 @@ pub use orphans::become_subreaper;
 pub use probe::{ProbeOptions, probe};
 pub use running::Running;
 pub use spec::{Backend, DEFAULT_UID, InitProgram, Label, Limits, Mount, SmallFile, Spec, Tmpfs};
+pub use tree::remove_tree;

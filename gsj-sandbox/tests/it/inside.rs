@@ -283,6 +283,18 @@ t = threading.Thread(target=lambda: print("thread")); t.start(); t.join()
 }
 
 #[tokio::test]
+async fn a_machine_without_memory_left_ends_the_sandbox_first() {
+    if !works(Backend::Bwrap) {
+        return;
+    }
+    let ground = Ground::new();
+    let spec = ground.shell("memory", "cat /proc/self/oom_score_adj");
+    let mut running = ground.launcher.start(spec).await.expect("the sandbox starts");
+    assert!(within(running.wait()).await.success());
+    assert_eq!(ground.stdout("memory"), "1000\n", "stderr: {}", ground.stderr("memory"));
+}
+
+#[tokio::test]
 async fn limits_are_set_inside_and_reported_as_measured() {
     if !works(Backend::Bwrap) {
         return;
