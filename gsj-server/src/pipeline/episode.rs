@@ -205,6 +205,9 @@ impl Driver {
         course.extra.insert("gsj_overhead_ms", (around * 1e3).round() / 1e3);
         course.extra.insert("gsj_agent_ms", agent_ms);
         course.extra.insert("gsj_engine_ms", engine_ms);
+        // Answers that were broken off are in no trajectory; a trainer must be able to see that there were some.
+        let aborted = recorded.as_ref().map(|recorded| i64::try_from(recorded.aborted).unwrap_or(i64::MAX));
+        course.extra.insert("gsj_aborted_calls", aborted);
         let verdict = Verdict { error: verdict.error.map(|text| text.replace(&token, "TOKEN")), ..verdict };
         let done = self.conclude(course, verdict, recorded.map(|recorded| (recorded.document, recorded.calls))).await;
         drop(post_place);
@@ -312,7 +315,7 @@ impl Driver {
     /// Removes a session's folder.
     async fn clean(&self, session: &SessionId) {
         let folder = self.equipment.places.sessions.join(session.as_str());
-        let removed = tokio::task::spawn_blocking(move || match std::fs::remove_dir_all(&folder) {
+        let removed = tokio::task::spawn_blocking(move || match gsj_sandbox::remove_tree(&folder) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err((folder, error)),
             _ => Ok(()),
         });

@@ -4,7 +4,7 @@
 //! nothing that was renamed or linked meanwhile can lead elsewhere. Regular files only; names cleaned.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     fs::File,
     io::{self, Read as _},
     os::{
@@ -81,7 +81,7 @@ impl Walk<'_> {
         }
         // The order of a folder is the file system's; what is kept when a limit is hit must not depend on it.
         names.sort();
-        let mut taken = BTreeSet::new();
+        let mut taken = BTreeMap::new();
         for name in names {
             self.entries += 1;
             let clean = distinct(clean(&name.to_string_lossy()), &mut taken);
@@ -164,15 +164,22 @@ fn clean(name: &str) -> String {
     if clean.is_empty() { "_".to_owned() } else { clean }
 }
 
-/// Two names that clean to the same one are told apart by a number.
-fn distinct(name: String, taken: &mut BTreeSet<String>) -> String {
-    let mut tried = name.clone();
-    let mut number = 2_u32;
-    while !taken.insert(tried.clone()) {
-        tried = format!("{number}-{name}");
-        number += 1;
+/// Two names that clean to the same one are told apart by a number. Each name remembers its next number, so that
+/// thousands of names that clean alike cost no more than their count.
+fn distinct(name: String, taken: &mut BTreeMap<String, u32>) -> String {
+    let Some(mut number) = taken.get(&name).copied() else {
+        taken.insert(name.clone(), 2);
+        return name;
+    };
+    loop {
+        let tried = format!("{number}-{name}");
+        number = number.saturating_add(1);
+        if !taken.contains_key(&tried) {
+            taken.insert(tried.clone(), 2);
+            taken.insert(name, number);
+            return tried;
+        }
     }
-    tried
 }
 
 #[cfg(test)]
@@ -180,6 +187,18 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn names_that_clean_alike_are_numbered_in_order() {
+        let mut taken = BTreeMap::new();
+        let mut named = |name: &str| distinct(name.to_owned(), &mut taken);
+        assert_eq!(
+            [named("a"), named("a"), named("2-a"), named("a"), named("2-a")],
+            ["a", "2-a", "2-2-a", "3-a", "3-2-a"]
+        );
+        let many: Vec<String> = (0..20_000).map(|_| named("b")).collect();
+        assert_eq!(many.last().map(String::as_str), Some("20000-b"), "each with a number of its own");
+    }
 
     #[test]
     fn only_regular_files_are_taken_and_no_link_is_followed() {

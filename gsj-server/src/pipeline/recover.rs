@@ -51,7 +51,7 @@ pub(super) async fn recover(driver: &Driver) -> Result<(), StoreError> {
 /// Removes what earlier lives left of their sessions' folders; no session runs yet.
 fn remove_folders(sessions: &Path) {
     for entry in std::fs::read_dir(sessions).into_iter().flatten().flatten() {
-        if let Err(error) = std::fs::remove_dir_all(entry.path()) {
+        if let Err(error) = gsj_sandbox::remove_tree(&entry.path()) {
             tracing::warn!(folder = %entry.path().display(), %error, "remove an earlier session's folder");
         }
     }

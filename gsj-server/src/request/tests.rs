@@ -101,6 +101,7 @@ fn each_bad_field_is_named_by_its_path() {
         ("/metadata", json!(1), r#"["body","metadata"] dict_type"#),
         ("/metadata/session_id", json!("s"), r#"["body","metadata","session_id"] value_error"#),
         ("/metadata/policy_version", json!(null), r#"["body","metadata","policy_version"] value_error"#),
+        ("/metadata/gsj_fidelity", json!({}), r#"["body","metadata","gsj_fidelity"] value_error"#),
         ("/metadata/timestep", json!(13), r#"["body","metadata","timestep"] value_error"#),
         ("/metadata/case_id", json!("case_0002"), r#"["body","metadata","case_id"] value_error"#),
         ("/metadata/case_id", json!(2), r#"["body","metadata","case_id"] string_type"#),
