@@ -15,5 +15,9 @@ pub(crate) fn run(args: &[String]) -> Result<(), ExitCode> {
     tools::run(install)?;
     let mut demo = Command::new(&gsj);
     demo.arg("demo").args(args).current_dir(tools::root());
+    // It is there to be looked at, also where its output is kept in a file.
+    if !args.iter().any(|arg| arg.starts_with("--format")) {
+        demo.args(["--format", "human"]);
+    }
     tools::run(demo)
 }
