@@ -10,7 +10,6 @@ use std::{
     time::Duration,
 };
 
-use gsj_checks::{Policy, Profile};
 use gsj_cutoff::tokens::Secret;
 use gsj_gateway::{ApiKey, Engine, EngineKind, EngineOptions, Sampling};
 use gsj_pins::Pins;
@@ -20,7 +19,7 @@ use gsj_sandbox::{Backend, DEFAULT_UID, InitProgram, Launcher, LauncherOptions, 
 use crate::{
     agent::{self, Agents, Depth, Installed},
     clock::Clock,
-    config::{Config, EngineKindName, ProfileName, RetrievalConfig, SandboxBackendName},
+    config::{Config, EngineKindName, RetrievalConfig, SandboxBackendName},
     error::ServerError,
     pipeline::{Equipment, Estate, Places},
     server::Context,
@@ -78,7 +77,7 @@ pub(crate) fn check(config: &mut Config, context: &Context) -> Result<Ready, Ser
         launcher,
         init: InitProgram { path: context.init.clone(), args: context.init_args.clone() },
         owner,
-        policy: policy(config),
+        policy: config.checks.policy(),
         pins,
         run: format!("run-{}-{}", std::process::id(), context.clock.whole_seconds()),
         places,
@@ -259,18 +258,6 @@ fn retrieval(config: &RetrievalConfig, estate: &Estate, secret: Secret, clock: &
     options.leeway_s = i64::from(config.leeway_s);
     options.max_k = config.max_k;
     Ok(Service::new(library, tools, vec![secret], options))
-}
-
-fn policy(config: &Config) -> Policy {
-    let checks = &config.checks;
-    Policy {
-        profile: match checks.profile {
-            ProfileName::Reference => Profile::Reference,
-        },
-        sentinel_threshold: checks.sentinel_threshold,
-        zero_at_mask1_max_rate: checks.zero_at_mask1_max_rate,
-        reject_toolless_roster: checks.reject_toolless_roster,
-    }
 }
 
 pub(crate) fn seconds(value: f64) -> Duration {
