@@ -1,13 +1,13 @@
 //! What is left when something is killed in mid-episode: nothing.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::serve::first_timestep;
-use crate::support::{Estate, Process, fixture, get, http, processes_with, scripted_engine, until};
+use crate::support::{Estate, Process, fixture, get, http, processes_with, scripted_engine, send, until};
 
 struct Scene {
     estate: Estate,
@@ -85,7 +85,7 @@ fn nothing_left(estate: &Estate, agent: u32) {
 }
 
 fn kill(id: u32) {
-    assert!(Command::new("kill").args(["-9", &id.to_string()]).status().unwrap().success());
+    assert!(send(id, Signal::KILL), "the agent is there to be killed");
 }
 
 fn ended(server: &Process) -> Value {
@@ -129,7 +129,7 @@ fn a_killed_server_leaves_nothing_and_the_next_says_what_became_of_each_session(
     let mut server = scene.estate.serve(&scene.config);
     Scene::submit(&server, 2);
     let agent = scene.under_way(&server);
-    server.signal("KILL");
+    server.signal(Signal::KILL);
     server.wait();
     nothing_left(&scene.estate, agent);
 

@@ -79,7 +79,7 @@ fn four_episodes_are_collected() {
     for canary in [SECRET, ENGINE_KEY] {
         assert_eq!(file_with(estate.home.path(), canary.as_bytes()), None);
     }
-    server.signal("TERM");
+    server.signal(rustix::process::Signal::TERM);
     assert!(server.wait().success(), "SIGTERM ends the server cleanly");
 }
 

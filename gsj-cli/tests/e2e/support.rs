@@ -7,6 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 /// The secret of the tests' tokens; no output may ever hold it.
@@ -45,12 +46,12 @@ pub(crate) fn gsj() -> Command {
 /// Runs to the end and gives what was printed; a command that goes on for ever is killed, and the test fails.
 pub(crate) fn output(command: &mut Command) -> Output {
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let id = child.id().to_string();
+    let id = child.id();
     let (done, ended) = std::sync::mpsc::channel::<()>();
     let watch = std::thread::spawn(move || {
         let late = ended.recv_timeout(Duration::from_secs(900)).is_err_and(|e| e == RecvTimeoutError::Timeout);
         if late {
-            drop(Command::new("kill").args(["-9", &id]).status());
+            send(id, Signal::KILL);
         }
         late
     });
@@ -72,6 +73,12 @@ pub(crate) fn agents_state() -> Option<PathBuf> {
         eprintln!("SKIPPED: the real agent is not installed here; `cargo xtask test --all` does");
     }
     state
+}
+
+/// Sends a signal; false when no such process is there.
+pub(crate) fn send(id: u32, signal: Signal) -> bool {
+    let id = i32::try_from(id).ok().and_then(Pid::from_raw).unwrap();
+    rustix::process::kill_process(id, signal).is_ok()
 }
 
 /// A process that ends with its owner.
@@ -105,9 +112,8 @@ impl Process {
         self.child.id()
     }
 
-    pub(crate) fn signal(&self, name: &str) {
-        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().unwrap();
-        assert!(sent.success(), "the process is there to be signalled");
+    pub(crate) fn signal(&self, signal: Signal) {
+        assert!(send(self.child.id(), signal), "the process is there to be signalled");
     }
 
     /// Waits for the end.
