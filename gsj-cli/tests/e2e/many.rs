@@ -12,7 +12,7 @@ fn sixteen_episodes_run_at_once() {
     let estate = Estate::new();
     estate.install("light");
     // Each answer waits long enough for all sixteen to be seen running together.
-    let engine = scripted_engine(&fixture("scripts/two-turns.json"), &["--latency-ms", "1500"]);
+    let engine = scripted_engine(&fixture("scripts/two-turns.json"), &["--latency-ms", "4000"]);
     let config =
         estate.configure(&engine.url, "light", |config| config["workers"] = json!({"init": 4, "run": 16, "post": 2}));
     let server = estate.serve(&config);
