@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::serve::first_timestep;
-use crate::support::{Estate, Process, fixture, get, http, processes_with, scripted_engine, send, until};
+use crate::support::{Estate, Process, fixture, get, http, scripted_engine, send, until};
 
 struct Scene {
     estate: Estate,
@@ -39,14 +39,16 @@ impl Scene {
     }
 
     /// Waits until the agent has asked its model something.
-    fn under_way(&self, server: &Process) -> u32 {
+    fn under_way(&self, server: &Process) -> Agent {
         let engine = self.engine.as_ref().unwrap();
         until("the first model call", Duration::from_secs(60), || {
             let seen = get(&format!("{}/requests", engine.url));
             seen.as_array().is_some_and(|all| all.iter().any(|r| r["path"] == "/v1/chat/completions")).then_some(())
         });
-        let _ = server;
-        until("the agent's process", Duration::from_secs(10), || agent_below(server.id()))
+        let id = until("the agent's process", Duration::from_secs(10), || agent_below(server.id()));
+        let agent = Agent { id, processes: namespace(id, "pid").unwrap(), mounts: namespace(id, "mnt").unwrap() };
+        assert!(agent.inhabitants().contains(&id), "the sandbox is seen while it is there");
+        agent
     }
 }
 
@@ -72,16 +74,39 @@ fn agent_below(ancestor: u32) -> Option<u32> {
     })
 }
 
-/// No process of the estate's sandboxes, and no mount of it.
-fn nothing_left(estate: &Estate, agent: u32) {
-    until("the agent to be gone", Duration::from_secs(15), || {
-        (!Path::new(&format!("/proc/{agent}")).exists()).then_some(())
-    });
-    let home = estate.home.path().to_str().unwrap().to_owned();
+/// An agent's process and the namespaces of its sandbox.
+struct Agent {
+    id: u32,
+    processes: PathBuf,
+    mounts: PathBuf,
+}
+
+impl Agent {
+    /// The processes in either namespace of the sandbox. A mount namespace, and every mount in it, lives as long as
+    /// one of them.
+    fn inhabitants(&self) -> Vec<u32> {
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        all.filter_map(|entry| entry.file_name().to_string_lossy().parse::<u32>().ok())
+            .filter(|id| {
+                namespace(*id, "pid").is_some_and(|ns| ns == self.processes)
+                    || namespace(*id, "mnt").is_some_and(|ns| ns == self.mounts)
+            })
+            .collect()
+    }
+}
+
+/// Which namespace of a kind a process is in.
+fn namespace(id: u32, kind: &str) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{id}/ns/{kind}")).ok()
+}
+
+/// Nobody is left in the sandbox's namespaces, and no mount of the estate is seen from outside.
+fn nothing_left(estate: &Estate, agent: &Agent) {
     until("every process of the sandbox to be gone", Duration::from_secs(15), || {
-        processes_with(&home).iter().all(|line| line.contains("serve") || line.contains("engine")).then_some(())
+        agent.inhabitants().is_empty().then_some(())
     });
-    assert!(!std::fs::read_to_string("/proc/mounts").unwrap().contains(&home), "no mount is left");
+    let home = estate.home.path().to_str().unwrap();
+    assert!(!std::fs::read_to_string("/proc/self/mountinfo").unwrap().contains(home), "no mount is left");
 }
 
 fn kill(id: u32) {
@@ -101,11 +126,11 @@ fn a_killed_agent_ends_its_session() {
     let server = scene.estate.serve(&scene.config);
     Scene::submit(&server, 1);
     let agent = scene.under_way(&server);
-    kill(agent);
+    kill(agent.id);
     let result = ended(&server)["results"][0].clone();
     assert_eq!(result["status"], "ERROR");
     assert!(!result["error"].as_str().unwrap().is_empty(), "it says why");
-    nothing_left(&scene.estate, agent);
+    nothing_left(&scene.estate, &agent);
 }
 
 #[test]
@@ -120,7 +145,7 @@ fn a_killed_engine_ends_the_session_by_name() {
     let result = ended(&server)["results"][0].clone();
     assert_eq!(result["status"], "ERROR");
     assert!(result["error"].as_str().unwrap().contains(&url), "{}", result["error"]);
-    nothing_left(&scene.estate, agent);
+    nothing_left(&scene.estate, &agent);
 }
 
 #[test]
@@ -131,7 +156,7 @@ fn a_killed_server_leaves_nothing_and_the_next_says_what_became_of_each_session(
     let agent = scene.under_way(&server);
     server.signal(Signal::KILL);
     server.wait();
-    nothing_left(&scene.estate, agent);
+    nothing_left(&scene.estate, &agent);
 
     // An engine that answers at once, for the session that had not begun.
     let quick = scripted_engine(&fixture("scripts/two-turns.json"), &[]);

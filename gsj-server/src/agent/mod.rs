@@ -38,6 +38,7 @@ mod program;
 mod render;
 mod tree;
 
+pub use crate::config::Thinking;
 pub use catalog::{Agent, Agents};
 pub use error::AgentError;
 pub(crate) use error::install_command;
@@ -47,4 +48,4 @@ pub use manifest::{
     RuntimeRule, WireApi,
 };
 pub use outcome::Outcome;
-pub use render::{Layout, Mount, RenderContext, Rendered, RenderedFile, SecretText, Thinking, render};
+pub use render::{Layout, Mount, RenderContext, Rendered, RenderedFile, SecretText, render};

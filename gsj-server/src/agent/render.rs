@@ -2,13 +2,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::AgentError;
 use super::install::{Installed, arch};
 use super::manifest::PromptBy;
 use super::placeholder::Values;
+use crate::config::Thinking;
 
 /// A text that is never shown: the retrieval URL holds the session's token.
 #[derive(Clone, PartialEq, Eq)]
@@ -24,37 +24,6 @@ impl SecretText {
 impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SecretText(..)")
-    }
-}
-
-/// How much an agent asks its model to think.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the levels are pi's, and their names are all there is to them")]
-pub enum Thinking {
-    #[default]
-    Off,
-    Minimal,
-    Low,
-    Medium,
-    High,
-    Xhigh,
-    Max,
-}
-
-impl Thinking {
-    /// The level as tasks and pi write it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Minimal => "minimal",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::Xhigh => "xhigh",
-            Self::Max => "max",
-        }
     }
 }
 

@@ -220,7 +220,6 @@ fn render(
         )
     };
     let virtual_home = PathBuf::from(format!("{{path:{AGENT_HOME}}}"));
-    let thinking = thinking_of(*thinking);
     let model = shared.config.engine.model.as_deref().unwrap_or_default();
     let mut rendered = agent::render(
         installed,
@@ -231,7 +230,7 @@ fn render(
             tools: &roster,
             context_window: *context_window,
             max_tokens: *max_tokens,
-            thinking,
+            thinking: *thinking,
             settings: Some(&harness.settings),
             prompt: &request.instruction,
             workdir: &workdir,
@@ -250,19 +249,6 @@ fn render(
 /// Where a rendered file lies inside, for a launcher that writes it itself.
 pub(super) fn inside_home(file: &str) -> PathBuf {
     Path::new(AGENT_HOME).join(file)
-}
-
-fn thinking_of(level: crate::config::Thinking) -> agent::Thinking {
-    use crate::config::Thinking as From;
-    match level {
-        From::Off => agent::Thinking::Off,
-        From::Minimal => agent::Thinking::Minimal,
-        From::Low => agent::Thinking::Low,
-        From::Medium => agent::Thinking::Medium,
-        From::High => agent::Thinking::High,
-        From::Xhigh => agent::Thinking::Xhigh,
-        From::Max => agent::Thinking::Max,
-    }
 }
 
 fn document(name: &str, value: &impl serde::Serialize) -> Result<Value, String> {
