@@ -7,3 +7,4 @@ pub mod outline;
 pub mod reconstruct;
 pub mod sse;
 pub mod stream;
+pub mod tokens;
