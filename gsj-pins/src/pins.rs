@@ -1,6 +1,7 @@
 //! A pins document, or the fault that reading it gave.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use gsj_trace::canonical::bytes_sha256;
 use gsj_trace::json::{Object, Value, ValueRef};
@@ -20,17 +21,19 @@ pub struct Pins {
     digest: Option<String>,
     /// A document whose top level is an object with the member `pins`, or why there is none.
     document: Result<Value<'static>, String>,
+    /// What checking the document whole gave, once somebody asked.
+    whole: OnceLock<Result<(), PinsError>>,
 }
 
 impl Pins {
     /// Takes the bytes of a document. `label` names it in errors, usually its path.
     pub fn from_bytes(label: impl Into<String>, bytes: Vec<u8>) -> Self {
-        Self { label: label.into(), digest: Some(bytes_sha256(&bytes)), document: read(&bytes) }
+        Self { label: label.into(), digest: Some(bytes_sha256(&bytes)), document: read(&bytes), whole: OnceLock::new() }
     }
 
     /// Holds a fault that the caller met while getting the document.
     pub fn from_fault(label: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { label: label.into(), digest: None, document: Err(reason.into()) }
+        Self { label: label.into(), digest: None, document: Err(reason.into()), whole: OnceLock::new() }
     }
 
     /// Reads a file now; a failure is held.
@@ -74,6 +77,17 @@ impl Pins {
             Some(ValueRef::Array(array)) => Ok(Approved::new(array)),
             Some(_) => Err(fault("is not a list")),
         }
+    }
+
+    /// Checks everything that some gate may ask for: every set that is consulted is there, no list is empty (skill
+    /// cards excepted: an estate without skills has none), every hash is 64 or 40 lower-case hex digits, tails are
+    /// non-empty lists of integers. The sets that no gate asks for, `skill_cards`, `end_of_turn_ids` and `mode` are
+    /// checked where they are present. The document is walked once; later calls give the same answer at no cost.
+    ///
+    /// # Errors
+    /// The first fault, in document order.
+    pub fn check_whole(&self) -> Result<(), PinsError> {
+        self.whole.get_or_init(|| self.examine_whole()).clone()
     }
 
     /// The object `pins`.

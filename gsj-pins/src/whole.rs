@@ -6,12 +6,8 @@ use crate::pins::is_mode;
 use crate::{Key, Pins, PinsError};
 
 impl Pins {
-    /// Checks everything that some gate may ask for: every set that is consulted is there, no
-    /// list is empty (skill cards excepted: an estate without skills has none), every hash is 64
-    /// or 40 lower-case hex digits, tails are non-empty lists of integers. The sets that no gate
-    /// asks for, `skill_cards`, `end_of_turn_ids` and `mode` are checked where they are present.
-    /// Returns the first fault, in document order.
-    pub fn check_whole(&self) -> Result<(), PinsError> {
+    /// The first fault of the whole document; see [`Pins::check_whole`].
+    pub(crate) fn examine_whole(&self) -> Result<(), PinsError> {
         let sets = self.sets()?;
         for key in Key::ALL {
             let fault = |reason: String| PinsError::key(self.label(), key, reason);
