@@ -1,6 +1,9 @@
 //! Derivation against a real estate's artifacts.
 #![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
+mod fixtures;
+mod traces;
+
 use std::path::PathBuf;
 
 use gsj_pins::derive::{Derivation, DeriveError};

@@ -1,10 +1,15 @@
 //! Pins from artifacts: each value with the artifact it came from.
 
-use gsj_trace::canonical::{bytes_sha256, canonical_text, git_blob_sha1, text_sha256};
-use gsj_trace::json::{Object, Value, ValueRef};
+mod config;
+mod trace;
 
-use crate::Key;
+use gsj_trace::canonical::{bytes_sha256, canonical_text, git_blob_sha1, text_sha256};
+use gsj_trace::json::{Object, ReadError, Value, ValueRef};
+
 use crate::pins::is_mode;
+use crate::{Key, Set};
+
+pub use trace::Tail;
 
 /// An artifact from which no pin can be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,6 +29,34 @@ pub enum DeriveError {
         /// What it should be.
         expected: &'static str,
     },
+    /// The artifact is not JSON.
+    #[error("`{artifact}` is not JSON")]
+    NotJson {
+        /// The artifact's name.
+        artifact: String,
+        /// What is wrong with it.
+        #[source]
+        source: ReadError,
+    },
+    /// The session result was not accepted, or does not hold what an accepted one holds.
+    #[error("`{artifact}` is not an accepted session result: {reason}")]
+    NotAccepted {
+        /// The artifact's name.
+        artifact: String,
+        /// What speaks against it.
+        reason: String,
+    },
+    /// The first turn of a trace does not open with the tail.
+    #[error(
+        "the first turn of `{artifact}` does not open with the tail {text:?}: the tokenizer is another one, or the engine \
+         was started with another template or mode"
+    )]
+    Tail {
+        /// The artifact's name.
+        artifact: String,
+        /// The tail's text.
+        text: String,
+    },
 }
 
 /// Collects artifacts and writes the pins document.
@@ -41,9 +74,11 @@ pub struct Derivation {
 
 #[derive(Debug, Clone, PartialEq)]
 struct Entry {
-    set: &'static str,
+    set: Set,
     value: Value<'static>,
     artifact: String,
+    /// JSON pointer to the part of the artifact that gives the value; none: the whole of it.
+    part: Option<String>,
     /// SHA-256 of the artifact.
     digest: String,
 }
@@ -65,23 +100,20 @@ impl Derivation {
 
     /// Approves a tokenizer by the bytes of its `tokenizer.json`.
     pub fn tokenizer(&mut self, artifact: &str, bytes: &[u8]) -> &mut Self {
-        self.add(Key::Tokenizer.name(), git_blob_sha1(bytes), artifact, bytes_sha256(bytes))
+        self.add(Key::Tokenizer, git_blob_sha1(bytes), artifact, bytes_sha256(bytes))
     }
 
     /// Approves a chat template by the bytes of the file that the engine is started with, or of
     /// the template string inside `tokenizer_config.json`.
     pub fn chat_template(&mut self, artifact: &str, bytes: &[u8]) -> &mut Self {
-        self.add(Key::ChatTemplate.name(), bytes_sha256(bytes), artifact, bytes_sha256(bytes))
+        self.add(Key::ChatTemplate, bytes_sha256(bytes), artifact, bytes_sha256(bytes))
     }
 
     /// Approves a skill card, under its skill's name too.
     pub fn skill_card(&mut self, skill: &str, artifact: &str, bytes: &[u8]) -> &mut Self {
         let hash = bytes_sha256(bytes);
-        let card = (skill.to_owned(), hash.clone());
-        if !self.skill_cards.contains(&card) {
-            self.skill_cards.push(card);
-        }
-        self.add(Key::SkillCard.name(), hash.clone(), artifact, hash)
+        self.card_of(skill, &hash);
+        self.add(Key::SkillCard, hash.clone(), artifact, hash)
     }
 
     /// Approves a settings document, a non-empty object. The artifact's digest is that of the
@@ -105,7 +137,7 @@ impl Derivation {
     /// Approves a system prompt.
     pub fn system_prompt(&mut self, artifact: &str, text: &str) -> &mut Self {
         let hash = text_sha256(text);
-        self.add(Key::SystemPrompt.name(), hash.clone(), artifact, hash)
+        self.add(Key::SystemPrompt, hash.clone(), artifact, hash)
     }
 
     /// Approves the tail that opens every turn: its text, and its ids as the engine's tokenizer
@@ -115,25 +147,19 @@ impl Derivation {
             return Err(shape(artifact, "a tail: it has no token ids"));
         }
         let digest = text_sha256(text);
-        self.add(Key::Tail.name(), text.to_owned(), artifact, digest.clone());
-        Ok(self.add(Key::TailIds.name(), ids, artifact, digest))
+        self.add(Key::Tail, text.to_owned(), artifact, digest.clone());
+        Ok(self.add(Key::TailIds, ids, artifact, digest))
     }
 
     /// States the ids that end a turn, for the strict profile. `digest` is the SHA-256 of the
     /// artifact that says so.
     pub fn end_of_turn_ids(&mut self, artifact: &str, digest: &str, ids: &[u32]) -> &mut Self {
-        for id in ids {
-            if !self.end_of_turn_ids.contains(id) {
-                self.end_of_turn_ids.push(*id);
-                self.add("end_of_turn_ids", *id, artifact, digest.to_owned());
-            }
-        }
-        self
+        self.ends_of_turn(artifact, None, digest, ids)
     }
 
     /// The consulted sets for which nothing was given yet, skill cards apart.
     pub fn missing(&self) -> Vec<Key> {
-        let given = |key: &Key| self.entries.iter().any(|entry| entry.set == key.name());
+        let given = |key: &Key| self.entries.iter().any(|entry| entry.set == Set::Key(*key));
         Key::ALL.into_iter().filter(|key| key.is_consulted() && *key != Key::SkillCard && !given(key)).collect()
     }
 
@@ -142,7 +168,7 @@ impl Derivation {
         let mut sets = Object::new();
         for key in Key::ALL {
             let mut values = Vec::new();
-            for entry in self.entries.iter().filter(|entry| entry.set == key.name()) {
+            for entry in self.entries.iter().filter(|entry| entry.set == Set::Key(key)) {
                 if !values.contains(&entry.value) {
                     values.push(entry.value.clone());
                 }
@@ -185,22 +211,25 @@ impl Derivation {
 
     fn provenance(&self) -> Object<'static> {
         let mut provenance = Object::new();
-        let sets = Key::ALL.into_iter().map(Key::name).chain(["end_of_turn_ids"]);
-        for set in sets {
+        for set in Set::ALL {
             let sources: Vec<Value<'static>> = self
                 .entries
                 .iter()
                 .filter(|entry| entry.set == set)
                 .map(|entry| {
-                    Value::from(Object::from_iter([
+                    let mut source = Object::from_iter([
                         ("value", entry.value.clone()),
                         ("artifact", Value::from(entry.artifact.clone())),
-                        ("sha256", Value::from(entry.digest.clone())),
-                    ]))
+                    ]);
+                    if let Some(part) = &entry.part {
+                        source.insert("part", part.clone());
+                    }
+                    source.insert("sha256", entry.digest.clone());
+                    Value::from(source)
                 })
                 .collect();
             if !sources.is_empty() {
-                provenance.insert(set, sources);
+                provenance.insert(set.name(), sources);
             }
         }
         provenance
@@ -209,12 +238,40 @@ impl Derivation {
     fn canonical(&mut self, key: Key, artifact: &str, value: ValueRef<'_>) -> Result<&mut Self, DeriveError> {
         let text = canonical_text(value).ok_or_else(|| DeriveError::Unhashable { artifact: artifact.to_owned() })?;
         let hash = text_sha256(&text);
-        Ok(self.add(key.name(), hash.clone(), artifact, hash))
+        Ok(self.add(key, hash.clone(), artifact, hash))
     }
 
-    fn add<'v>(&mut self, set: &'static str, value: impl Into<Value<'v>>, artifact: &str, digest: String) -> &mut Self {
+    fn card_of(&mut self, skill: &str, hash: &str) {
+        let card = (skill.to_owned(), hash.to_owned());
+        if !self.skill_cards.contains(&card) {
+            self.skill_cards.push(card);
+        }
+    }
+
+    fn ends_of_turn(&mut self, artifact: &str, part: Option<&str>, digest: &str, ids: &[u32]) -> &mut Self {
+        for id in ids {
+            if !self.end_of_turn_ids.contains(id) {
+                self.end_of_turn_ids.push(*id);
+                self.add_part(Set::EndOfTurnIds, *id, artifact, part, digest.to_owned());
+            }
+        }
+        self
+    }
+
+    fn add<'v>(&mut self, key: Key, value: impl Into<Value<'v>>, artifact: &str, digest: String) -> &mut Self {
+        self.add_part(key.into(), value, artifact, None, digest)
+    }
+
+    fn add_part<'v>(
+        &mut self,
+        set: Set,
+        value: impl Into<Value<'v>>,
+        artifact: &str,
+        part: Option<&str>,
+        digest: String,
+    ) -> &mut Self {
         let value = value.into().into_owned();
-        let entry = Entry { set, value, artifact: artifact.to_owned(), digest };
+        let entry = Entry { set, value, artifact: artifact.to_owned(), part: part.map(str::to_owned), digest };
         if !self.entries.contains(&entry) {
             self.entries.push(entry);
         }
