@@ -49,6 +49,44 @@ pub fn git_blob_sha1(bytes: &[u8]) -> String {
     hex::encode(hasher.finalize())
 }
 
+/// SHA-256 over token ids as little-endian `u32`, for contexts that grow: the digest of what was added so far can be
+/// had at any point, so the hashes of all contexts of a trace cost one walk (`checks.md` section 11.6).
+///
+/// ```
+/// use gsj_trace::canonical::ContextHash;
+/// let mut hash = ContextHash::new();
+/// hash.add(&[1, 2]);
+/// let short = hash.digest();
+/// hash.add(&[3]);
+/// assert_ne!(short, hash.digest());
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct ContextHash(Sha256);
+
+impl ContextHash {
+    /// Of no ids.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds ids at the end.
+    pub fn add(&mut self, ids: &[u32]) {
+        let mut bytes = [0; 4 * 256];
+        for ids in ids.chunks(256) {
+            let bytes = &mut bytes[..4 * ids.len()];
+            for (place, id) in bytes.chunks_exact_mut(4).zip(ids) {
+                place.copy_from_slice(&id.to_le_bytes());
+            }
+            self.0.update(bytes);
+        }
+    }
+
+    /// The digest of the ids so far.
+    pub fn digest(&self) -> String {
+        hex::encode(self.0.clone().finalize())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,5 +95,17 @@ mod tests {
     fn known_digests() {
         assert_eq!(text_sha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
         assert_eq!(git_blob_sha1(b"hello\n"), "ce013625030ba8dba906f756967f9e9ca394464a", "as `git hash-object` says");
+    }
+
+    #[test]
+    fn a_context_is_hashed_as_little_endian_words_however_it_is_cut() {
+        let ids: Vec<u32> = (0..1000).map(|n| n * 70_001).collect();
+        let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+        let mut hash = ContextHash::new();
+        assert_eq!(hash.digest(), bytes_sha256(b""));
+        for piece in ids.chunks(7) {
+            hash.add(piece);
+        }
+        assert_eq!(hash.digest(), bytes_sha256(&bytes));
     }
 }
