@@ -1,5 +1,7 @@
 //! The gates: groups of findings that people ask about.
 
+use crate::Profile;
+
 /// A group of rules with one question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -10,17 +12,23 @@ pub struct Gate {
     pub meaning: &'static str,
     /// Whether the rules of the group are numbered (`LP1`, `LP2`, ...).
     numbered: bool,
+    /// Whether only the strict profile has it.
+    strict: bool,
 }
 
 const fn family(id: &'static str, meaning: &'static str) -> Gate {
-    Gate { id, meaning, numbered: true }
+    Gate { id, meaning, numbered: true, strict: false }
 }
 
 const fn single(id: &'static str, meaning: &'static str) -> Gate {
-    Gate { id, meaning, numbered: false }
+    Gate { id, meaning, numbered: false, strict: false }
 }
 
-static GATES: [Gate; 10] = [
+const fn strict(gate: Gate) -> Gate {
+    Gate { strict: true, ..gate }
+}
+
+static GATES: [Gate; 13] = [
     family("ADM", "the session completed, its builder found nothing, and there is a trace"),
     family("LP", "every token has its logprob and a mask of 0 or 1, and the logprobs are a model's"),
     family("TR", "the last turn ended as a turn does, and nothing was masked or split behind our back"),
@@ -31,11 +39,14 @@ static GATES: [Gate; 10] = [
     single("G6", "every turn opens with the approved token ids"),
     single("G7", "one chain holds all completions, and the agent's settings are approved ones"),
     single("H41", "a roster of tools was offered and a tool was called (only where the policy asks)"),
+    strict(family("TY", "ids, messages and the reward have the types that a trainer parses")),
+    strict(single("G8", "no text of a later page is in the trace (only where the pages are at hand)")),
+    strict(family("F", "every turn was sampled from the context that stands before it")),
 ];
 
-/// All gates, in the order in which verdicts list them.
-pub fn gates() -> &'static [Gate] {
-    &GATES
+/// The gates of a profile, in the order in which verdicts list them.
+pub fn gates(profile: Profile) -> impl Iterator<Item = &'static Gate> {
+    GATES.iter().filter(move |gate| profile == Profile::Strict || !gate.strict)
 }
 
 impl Gate {
@@ -61,13 +72,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_profile_has_its_gates() {
+        assert_eq!(gates(Profile::Reference).count(), 10);
+        assert_eq!(gates(Profile::Strict).count(), GATES.len());
+    }
+
+    #[test]
     fn each_finding_has_at_most_one_gate() {
         let of = |finding| Gate::of_finding(finding).map(|gate| gate.id);
         assert_eq!(of("ADM4:no_traces"), Some("ADM"));
         assert_eq!(of("G5:missing_evidence:workspace.pages"), Some("G5"));
         assert_eq!(of("H41:roster_offered_zero_tool_calls"), Some("H41"));
+        assert_eq!(of("F2:context_hash_mismatch:turn=2"), Some("F"));
         assert_eq!(of("TR1:finish_reason_not_allowed:None"), Some("TR"));
-        for other in ["S6:x", "G51:x", "ADM:x", "ADMx:y", "LPG1:x", ""] {
+        for other in ["S6:x", "G51:x", "ADM:x", "ADMx:y", "LPG1:x", "F:x", ""] {
             assert_eq!(of(other), None, "{other}");
         }
     }

@@ -2,10 +2,13 @@
 
 mod catalogue;
 mod gates;
+mod later;
 mod messages;
 mod patterns;
 mod policy;
+mod profile;
 mod rules;
+mod strict;
 mod trace;
 mod validate;
 mod verdict;
@@ -13,6 +16,8 @@ mod verdict;
 pub use catalogue::{FINDINGS, FindingKind};
 pub use gates::{Gate, gates};
 pub use gsj_pins::{Pins, PinsError};
-pub use policy::{Policy, PolicyError, Profile};
-pub use validate::{validate, validate_parsed};
+pub use later::LaterText;
+pub use policy::{Policy, PolicyError};
+pub use profile::Profile;
+pub use validate::{validate, validate_parsed, validate_parsed_with, validate_with};
 pub use verdict::{Unreadable, Verdict};

@@ -4,6 +4,9 @@ use std::collections::HashMap;
 
 use gsj_trace::json::{Array, IntRef, Object, Str, StrRef, ValueRef};
 
+/// The tool whose results are held against the timestep.
+pub(crate) const SEARCH: &str = "mcp_gsj_search_case";
+
 /// "As array": the value if it is an array, else an empty one.
 pub(crate) fn array_or_empty(value: Option<ValueRef<'_>>) -> &Array<'_> {
     static EMPTY: Array<'static> = Array::new();
@@ -51,15 +54,24 @@ impl<'v> ToolResult<'v> {
     }
 }
 
+/// The calls of a message: their ids and the names of their tools, where these are ids and names.
+pub(crate) fn calls<'v>(message: &'v Object<'v>) -> impl Iterator<Item = (CallId<'v>, Option<StrRef<'v>>)> {
+    array_or_empty(message.get("tool_calls")).iter().filter_map(ValueRef::as_object).filter_map(|call| {
+        let function = call.get("function").and_then(ValueRef::as_object);
+        let name = function.and_then(|function| function.get("name")).and_then(ValueRef::as_text);
+        Some((CallId::of(call.get("id"))?, name))
+    })
+}
+
 /// A call id: `1` and `true` are the same one, `"1"` is another; floats are none.
 #[derive(PartialEq, Eq, Hash)]
-enum CallId<'v> {
+pub(crate) enum CallId<'v> {
     Text(StrRef<'v>),
     Number(IntRef<'v>),
 }
 
 impl<'v> CallId<'v> {
-    fn of(value: Option<ValueRef<'v>>) -> Option<Self> {
+    pub(crate) fn of(value: Option<ValueRef<'v>>) -> Option<Self> {
         match value? {
             ValueRef::Str(text) => Some(Self::Text(text)),
             ValueRef::Int(number) => Some(Self::Number(number)),
@@ -74,12 +86,7 @@ pub(crate) fn tool_results<'v>(messages: impl Iterator<Item = &'v Object<'v>>) -
     let mut names: HashMap<CallId<'v>, Option<StrRef<'v>>> = HashMap::new();
     let mut results = Vec::new();
     for message in messages {
-        for call in array_or_empty(message.get("tool_calls")).iter().filter_map(ValueRef::as_object) {
-            if let Some(id) = CallId::of(call.get("id")) {
-                let function = call.get("function").and_then(ValueRef::as_object);
-                names.insert(id, function.and_then(|f| f.get("name")).and_then(ValueRef::as_text));
-            }
-        }
+        names.extend(calls(message));
         if is_text(message.get("role"), "tool") {
             let name = CallId::of(message.get("tool_call_id")).and_then(|id| names.get(&id).copied().flatten());
             results.push(ToolResult { name, message });

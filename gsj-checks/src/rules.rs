@@ -16,30 +16,30 @@ pub(crate) mod workspace;
 use gsj_trace::json::ValueRef;
 
 /// Renders a member that may be missing, which counts as null.
-fn show(value: Option<ValueRef<'_>>) -> String {
+pub(crate) fn show(value: Option<ValueRef<'_>>) -> String {
     value.unwrap_or(ValueRef::Null).show()
 }
 
 /// A digest, or the word for having none.
-fn digest_text(digest: Option<&str>) -> &str {
+pub(crate) fn digest_text(digest: Option<&str>) -> &str {
     digest.unwrap_or("unhashable")
 }
 
 /// Where something was seen first and how often.
 #[derive(Default)]
-struct Tally {
+pub(crate) struct Tally {
     first: Option<usize>,
     count: usize,
 }
 
 impl Tally {
-    fn note(&mut self, at: usize) {
+    pub(crate) fn note(&mut self, at: usize) {
         self.first.get_or_insert(at);
         self.count += 1;
     }
 
     /// Reports when anything was noted.
-    fn report(&self, prefix: &str, findings: &mut Vec<String>) {
+    pub(crate) fn report(&self, prefix: &str, findings: &mut Vec<String>) {
         if let Some(first) = self.first {
             findings.push(format!("{prefix}:first={first}:count={}", self.count));
         }

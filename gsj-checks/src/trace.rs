@@ -36,6 +36,11 @@ impl<'v> Trace<'v> {
         self.get("tools").and_then(ValueRef::as_array).filter(|tools| !tools.is_empty())
     }
 
+    /// The messages of the prompt, then those of the response, each with its place among all entries of both lists.
+    pub(crate) fn placed_messages(&self) -> impl Iterator<Item = (usize, &'v Object<'v>)> {
+        entries(self.object).enumerate().filter_map(|(at, entry)| Some((at, entry.as_object()?)))
+    }
+
     /// The messages of the prompt, then those of the response.
     pub(crate) fn messages(&self) -> impl Iterator<Item = &'v Object<'v>> {
         messages(self.object)
@@ -43,8 +48,12 @@ impl<'v> Trace<'v> {
 }
 
 fn messages<'v>(trace: &'v Object<'v>) -> impl Iterator<Item = &'v Object<'v>> {
+    entries(trace).filter_map(ValueRef::as_object)
+}
+
+fn entries<'v>(trace: &'v Object<'v>) -> impl Iterator<Item = ValueRef<'v>> {
     let list = |key| array_or_empty(trace.get(key)).iter();
-    list("prompt_messages").chain(list("response_messages")).filter_map(ValueRef::as_object)
+    list("prompt_messages").chain(list("response_messages"))
 }
 
 fn timestep(metadata: &Object<'_>, results: &[ToolResult<'_>]) -> Option<Int> {

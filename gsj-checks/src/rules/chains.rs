@@ -3,14 +3,15 @@
 use gsj_trace::json::{IntRef, Object, ValueRef};
 
 use crate::messages::object_or_empty;
+use crate::validate::Context;
 
 const PREFIX: &str = "G7:missing_evidence:reconstruction_stats";
 
-pub(crate) fn check(trajectory: &Object<'_>, findings: &mut Vec<String>) {
+pub(crate) fn check(trajectory: &Object<'_>, context: &Context<'_>, findings: &mut Vec<String>) {
     let metadata = object_or_empty(trajectory.get("metadata"));
     let stats = object_or_empty(metadata.get("reconstruction_stats"));
     match read(stats) {
-        Ok(counts) => compare(counts, findings),
+        Ok(counts) => compare(counts, context.policy.forks_pass(), findings),
         Err(_) if stats.is_empty() => findings.push(PREFIX.to_owned()),
         Err(key) => findings.push(format!("{PREFIX}.{key}")),
     }
@@ -28,8 +29,9 @@ fn read<'v>(stats: &'v Object<'v>) -> Result<[IntRef<'v>; 5], &'static str> {
     ])
 }
 
-fn compare([chains, truncated, total, merged, raw]: [IntRef<'_>; 5], findings: &mut Vec<String>) {
-    if chains != IntRef::from(1) {
+/// Where forks pass, the number of chains is held against that of the traces instead (ADM8).
+fn compare([chains, truncated, total, merged, raw]: [IntRef<'_>; 5], forks_pass: bool, findings: &mut Vec<String>) {
+    if !forks_pass && chains != IntRef::from(1) {
         findings.push(format!("G7:chains_total_ne_1:{chains}"));
     }
     if !truncated.is_zero() {

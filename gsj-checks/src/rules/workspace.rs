@@ -12,7 +12,9 @@ pub(crate) fn check(trace: &Trace<'_>, findings: &mut Vec<String>) {
         findings.push("G5:missing_evidence:workspace".to_owned());
         return;
     }
-    check_history(workspace, findings);
+    if !has_closed_history(workspace) {
+        report_history(workspace, findings);
+    }
     let Some([min, max, count]) = page_census(workspace) else {
         findings.push("G5:missing_evidence:workspace.pages".to_owned());
         return;
@@ -31,13 +33,15 @@ pub(crate) fn check(trace: &Trace<'_>, findings: &mut Vec<String>) {
     }
 }
 
-fn check_history(workspace: &Object<'_>, findings: &mut Vec<String>) {
-    let (shallow, remotes) = (workspace.get("shallow"), workspace.get("remotes"));
-    let is_shallow = shallow.and_then(ValueRef::as_bool) == Some(true);
-    let no_remotes = remotes.is_some_and(|remotes| remotes.python_eq(ValueRef::Int(0.into())));
-    if !(is_shallow && no_remotes) {
-        findings.push(format!("G5:checkout_history_posture:shallow={},remotes={}", show(shallow), show(remotes)));
-    }
+/// Whether the checkout is shallow and has no remotes, in the reference's sense of zero.
+pub(crate) fn has_closed_history(workspace: &Object<'_>) -> bool {
+    let is_shallow = workspace.get("shallow").and_then(ValueRef::as_bool) == Some(true);
+    is_shallow && workspace.get("remotes").is_some_and(|remotes| remotes.python_eq(ValueRef::Int(0.into())))
+}
+
+pub(crate) fn report_history(workspace: &Object<'_>, findings: &mut Vec<String>) {
+    let (shallow, remotes) = (show(workspace.get("shallow")), show(workspace.get("remotes")));
+    findings.push(format!("G5:checkout_history_posture:shallow={shallow},remotes={remotes}"));
 }
 
 /// `min`, `max` and `count`, all of them integers.

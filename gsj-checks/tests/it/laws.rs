@@ -1,4 +1,4 @@
-use gsj_checks::{Pins, Policy, validate, validate_parsed};
+use gsj_checks::{Pins, Policy, Profile, validate, validate_parsed};
 use gsj_trace::json::{Object, Value};
 use proptest::prelude::*;
 
@@ -66,7 +66,7 @@ proptest! {
         let pins = r#"{"pins":{"settings_hash":["a"],"tool_roster_hash":["a"],"system_prompt_hash":["a"],"skill_card_hash":["a"],"g6_expected_tail_ids":[[1]]}}"#;
         let pins = Pins::from_bytes("pins", pins.as_bytes().to_vec());
         let body = Value::from(Object::from_iter([("trajectory", Object::from_iter([("traces", vec![trace])]))]));
-        let policy = Policy::default();
+        let policy = Policy::of(Profile::Reference);
         let verdict = validate_parsed(body.as_ref(), &pins, &policy);
         prop_assert!(verdict.is_ok());
         prop_assert_eq!(&verdict, &validate(body.to_json().as_bytes(), &pins, &policy));
@@ -76,7 +76,7 @@ proptest! {
     #[test]
     fn any_bytes_get_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..48)) {
         let pins = Pins::from_fault("pins", "gone");
-        let verdict = validate(&bytes, &pins, &Policy::default());
+        let verdict = validate(&bytes, &pins, &Policy::of(Profile::Reference));
         prop_assert!(verdict.is_ok(), "no trace, so the pins are never asked");
     }
 }

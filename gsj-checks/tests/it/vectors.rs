@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gsj_checks::{FINDINGS, Pins, Policy, validate, validate_parsed};
+use gsj_checks::{FINDINGS, Pins, Policy, Profile, validate, validate_parsed};
 use gsj_trace::json::{Value, ValueRef};
 
 fn folder() -> PathBuf {
@@ -45,7 +45,7 @@ fn base64(text: &str) -> Vec<u8> {
 }
 
 fn policy(wanted: ValueRef<'_>) -> Policy {
-    let mut policy = Policy::default();
+    let mut policy = Policy::of(Profile::Reference);
     for (key, value) in wanted.as_object().into_iter().flatten() {
         policy.set(key.as_str().expect("name"), &value.to_json()).expect("knob");
     }

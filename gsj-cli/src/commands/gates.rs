@@ -1,6 +1,6 @@
 //! A verdict per gate, for people.
 
-use gsj_checks::{Gate, gates};
+use gsj_checks::{Gate, Profile, gates};
 
 use crate::terminal::{GREEN, RED, paint};
 
@@ -10,7 +10,7 @@ const MEANING_AT: usize = 13;
 /// A table with a line per gate, folded at `width`, and the findings below the gate that made them.
 pub(crate) fn table(findings: &[String], width: usize) -> String {
     let mut lines = Vec::new();
-    for gate in gates() {
+    for gate in gates(Profile::Reference) {
         let own: Vec<&String> =
             findings.iter().filter(|f| Gate::of_finding(f).is_some_and(|g| g.id == gate.id)).collect();
         let mark = if own.is_empty() { paint(GREEN, "pass") } else { paint(RED, "FAIL") };

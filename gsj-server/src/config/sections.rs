@@ -424,10 +424,10 @@ impl ChecksConfig {
             ProfileName::Reference => gsj_checks::Profile::Reference,
         };
         gsj_checks::Policy {
-            profile,
             sentinel_threshold: self.sentinel_threshold,
             zero_at_mask1_max_rate: self.zero_at_mask1_max_rate,
             reject_toolless_roster: self.reject_toolless_roster,
+            ..gsj_checks::Policy::of(profile)
         }
     }
 }

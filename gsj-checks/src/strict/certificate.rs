@@ -1,0 +1,82 @@
+//! The form of the fidelity certificate (`checks.md` section 11.6).
+
+use gsj_trace::json::{Object, ValueRef};
+
+/// How the context of a turn compares with what the trace says before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Exact,
+    Retokenized,
+    Template,
+    Rewritten,
+    Inexact,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 5] = [Self::Exact, Self::Retokenized, Self::Template, Self::Rewritten, Self::Inexact];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Retokenized => "retokenized",
+            Self::Template => "template",
+            Self::Rewritten => "rewritten",
+            Self::Inexact => "inexact",
+        }
+    }
+
+    fn of(value: ValueRef<'_>) -> Option<Self> {
+        let name = value.as_str()?;
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// One merged completion of a trace.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Turn<'v> {
+    pub(crate) kind: Kind,
+    pub(crate) context_sha256: &'v str,
+}
+
+const MODES: [&str; 3] = ["exact", "same_text", "reference"];
+const OTHER_COUNTS: [&str; 2] = ["completions", "superseded"];
+
+/// Whether the trajectory's part has its form: a mode, the counts, the tokenizer's id or null.
+pub(crate) fn is_of_session(value: ValueRef<'_>) -> bool {
+    let Some(object) = value.as_object() else { return false };
+    let mode = object.get("continuity").and_then(ValueRef::as_str);
+    let tokenizer = object.get("tokenizer");
+    let mut counts = Kind::ALL.into_iter().map(Kind::name).chain(OTHER_COUNTS);
+    mode.is_some_and(|mode| MODES.contains(&mode))
+        && tokenizer.is_some_and(|id| id.is_null() || is_hex(id, 40).is_some())
+        && counts.all(|name| count(object, name).is_some())
+}
+
+/// The turns of a trace's part, or `None` where it has not its form. The context of the first turn is the prompt
+/// itself, and an exact one differs in nothing.
+pub(crate) fn turns(value: ValueRef<'_>) -> Option<Vec<Turn<'_>>> {
+    let list = value.get("turns")?.as_array().filter(|turns| !turns.is_empty())?;
+    let mut turns = Vec::with_capacity(list.len());
+    for entry in list {
+        let entry = entry.as_object()?;
+        entry.get("completion_id")?.as_text()?;
+        let kind = Kind::of(entry.get("kind")?)?;
+        let context_sha256 = is_hex(entry.get("context_sha256")?, 64)?;
+        let differing = count(entry, "differing_tokens")?;
+        if kind == Kind::Exact && differing != 0 {
+            return None;
+        }
+        turns.push(Turn { kind, context_sha256 });
+    }
+    (turns.first()?.kind == Kind::Exact).then_some(turns)
+}
+
+fn count(object: &Object<'_>, name: &str) -> Option<u64> {
+    object.get(name)?.as_int()?.as_u64()
+}
+
+/// A text of so many lower-case hex digits.
+fn is_hex(value: ValueRef<'_>, digits: usize) -> Option<&str> {
+    let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    value.as_str().filter(|text| text.len() == digits && text.bytes().all(is_digit))
+}
