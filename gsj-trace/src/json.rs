@@ -8,6 +8,7 @@
 mod array;
 mod compare;
 mod convert;
+mod decimal;
 mod encoding;
 mod float;
 mod int;
@@ -16,6 +17,9 @@ mod object;
 mod owned;
 mod python;
 mod read;
+mod run;
+mod scalar;
+mod scan;
 mod text;
 mod value;
 mod value_ref;

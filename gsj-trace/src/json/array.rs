@@ -1,15 +1,18 @@
-//! Arrays, packed where they hold only small integers or only floats.
+//! Arrays, packed where they hold only numbers, booleans and nulls.
 
 use std::mem;
 
 use super::object::unnest;
+use super::scalar::Scalar;
 use super::{IntRef, Value, ValueRef};
 
 /// An array of JSON values.
 ///
-/// Token ids, masks and logprobs come in arrays of a hundred thousand: an array made only of
-/// integers in `0..2^32`, or only of floats, holds bare numbers. [`Array::get`] and
-/// [`Array::iter`] hide the difference; [`Array::as_u32s`] and [`Array::as_f64s`] use it.
+/// Token ids, masks and logprobs come in arrays of a hundred thousand: an array read from text
+/// that is made only of integers in `0..2^32`, or only of floats, holds bare numbers, and one that
+/// mixes them with each other, with nulls, booleans and integers of up to 48 bits takes eight bytes
+/// an element. [`Array::get`] and [`Array::iter`] hide the difference; [`Array::as_u32s`] and
+/// [`Array::as_f64s`] use it.
 #[derive(Default)]
 pub struct Array<'a>(Repr<'a>);
 
@@ -17,6 +20,7 @@ enum Repr<'a> {
     Values(Vec<Value<'a>>),
     Ints(Box<[u32]>),
     Floats(Box<[f64]>),
+    Scalars(Box<[Scalar]>),
 }
 
 impl Default for Repr<'_> {
@@ -37,6 +41,7 @@ impl<'a> Array<'a> {
             Repr::Values(items) => items.len(),
             Repr::Ints(items) => items.len(),
             Repr::Floats(items) => items.len(),
+            Repr::Scalars(items) => items.len(),
         }
     }
 
@@ -51,6 +56,7 @@ impl<'a> Array<'a> {
             Repr::Values(items) => items.get(index).map(Value::as_ref),
             Repr::Ints(items) => items.get(index).map(|n| ValueRef::Int(IntRef::from(i64::from(*n)))),
             Repr::Floats(items) => items.get(index).map(|x| ValueRef::Float(*x)),
+            Repr::Scalars(items) => items.get(index).map(|item| item.as_ref()),
         }
     }
 
@@ -75,11 +81,11 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// The elements as values; `None` when they are packed numbers.
+    /// The elements as values; `None` when they are packed.
     pub(super) fn as_values(&self) -> Option<&[Value<'a>]> {
         match &self.0 {
             Repr::Values(items) => Some(items),
-            Repr::Ints(_) | Repr::Floats(_) => None,
+            _ => None,
         }
     }
 
@@ -91,7 +97,7 @@ impl<'a> Array<'a> {
         }
         match &mut self.0 {
             Repr::Values(items) => items,
-            Repr::Ints(_) | Repr::Floats(_) => unreachable!("unpacked on the lines above"),
+            _ => unreachable!("unpacked on the lines above"),
         }
     }
 
@@ -106,6 +112,7 @@ impl<'a> Array<'a> {
             Repr::Values(items) => items,
             Repr::Ints(items) => items.iter().map(|n| Value::from(*n)).collect(),
             Repr::Floats(items) => items.iter().map(|x| Value::Float(*x)).collect(),
+            Repr::Scalars(items) => items.iter().map(|item| item.as_ref().to_owned()).collect(),
         }
     }
 
@@ -113,7 +120,7 @@ impl<'a> Array<'a> {
     pub(super) fn take_values(&mut self) -> Vec<Value<'a>> {
         match &mut self.0 {
             Repr::Values(items) => mem::take(items),
-            Repr::Ints(_) | Repr::Floats(_) => Vec::new(),
+            _ => Vec::new(),
         }
     }
 
@@ -123,6 +130,7 @@ impl<'a> Array<'a> {
             Repr::Values(_) => None,
             Repr::Ints(items) => Some(Array(Repr::Ints(items.clone()))),
             Repr::Floats(items) => Some(Array(Repr::Floats(items.clone()))),
+            Repr::Scalars(items) => Some(Array(Repr::Scalars(items.clone()))),
         }
     }
 
@@ -132,6 +140,7 @@ impl<'a> Array<'a> {
             Repr::Values(items) => Err(items),
             Repr::Ints(items) => Ok(Array(Repr::Ints(items))),
             Repr::Floats(items) => Ok(Array(Repr::Floats(items))),
+            Repr::Scalars(items) => Ok(Array(Repr::Scalars(items))),
         }
     }
 }
@@ -172,6 +181,12 @@ impl From<Vec<u32>> for Array<'_> {
 impl From<Vec<f64>> for Array<'_> {
     fn from(items: Vec<f64>) -> Self {
         Self(Repr::Floats(items.into_boxed_slice()))
+    }
+}
+
+impl From<Vec<Scalar>> for Array<'_> {
+    fn from(items: Vec<Scalar>) -> Self {
+        Self(Repr::Scalars(items.into_boxed_slice()))
     }
 }
 

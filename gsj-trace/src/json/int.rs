@@ -155,6 +155,11 @@ impl<'v> IntRef<'v> {
         if x.is_infinite() {
             return Some(if x > 0.0 { Ordering::Less } else { Ordering::Greater });
         }
+        // Up to 2^53 every integer is a double.
+        if let RefRepr::Small(n @ -0x20_0000_0000_0000..=0x20_0000_0000_0000) = self.0 {
+            #[expect(clippy::cast_precision_loss, reason = "exact within these bounds")]
+            return (n as f64).partial_cmp(&x);
+        }
         // Rust prints the exact decimal expansion of a double, so the integral part can be
         // compared digit by digit.
         let whole = x.trunc();

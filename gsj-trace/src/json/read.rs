@@ -3,7 +3,8 @@
 use std::mem;
 
 use super::encoding::{self, push_point};
-use super::number::Run;
+use super::run::Run;
+use super::scan;
 use super::{Array, Object, Str, Value};
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -142,7 +143,6 @@ impl<'a> Reader<'a> {
         self.skip_space();
         Ok(Start::Whole(match self.peek() {
             Some(b'"') => Value::Str(self.string()?),
-            Some(b'-' | b'0'..=b'9') => self.number()?.into_value(),
             Some(b'{') => {
                 self.enter(depth)?;
                 if self.peek() == Some(b'}') {
@@ -160,19 +160,30 @@ impl<'a> Reader<'a> {
                         self.at += 1;
                         Value::Array(Array::new())
                     }
-                    Some(b'-' | b'0'..=b'9') => match self.number_run()? {
+                    Some(b'{' | b'"' | b'[') => return Ok(Start::Inside(Open::Array(Vec::new()))),
+                    _ => match self.scalar_run()? {
                         Run::Closed(array) => Value::Array(array),
                         Run::Mixed(items) => return Ok(Start::Inside(Open::Array(items))),
                     },
-                    _ => return Ok(Start::Inside(Open::Array(Vec::new()))),
                 }
             }
+            _ => match self.scalar()? {
+                Some(scalar) => scalar,
+                None => return Err(self.syntax("a value")),
+            },
+        }))
+    }
+
+    /// Reads a number or a literal; `None` where neither stands.
+    pub(super) fn scalar(&mut self) -> Result<Option<Value<'a>>, ReadError> {
+        Ok(Some(match self.peek() {
+            Some(b'-' | b'0'..=b'9') => self.number()?.into_value(),
             Some(b'n') => self.literal("null").map(|()| Value::Null)?,
             Some(b't') => self.literal("true").map(|()| Value::Bool(true))?,
             Some(b'f') => self.literal("false").map(|()| Value::Bool(false))?,
             Some(b'N') => self.literal("NaN").map(|()| Value::Float(f64::NAN))?,
             Some(b'I') => self.literal("Infinity").map(|()| Value::Float(f64::INFINITY))?,
-            _ => return Err(self.syntax("a value")),
+            _ => return Ok(None),
         }))
     }
 
@@ -226,13 +237,28 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    #[inline]
     pub(super) fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
 
-    fn skip_space(&mut self) {
-        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
-            self.at += 1;
+    /// Moves over blanks; most often there is none or one.
+    #[inline]
+    pub(super) fn skip_space(&mut self) {
+        self.at += usize::from(self.peek() == Some(b' '));
+        if self.peek().is_some_and(|b| b <= b' ') {
+            self.skip_more_space();
+        }
+    }
+
+    /// Moves over line feeds and indentation.
+    fn skip_more_space(&mut self) {
+        loop {
+            match self.peek() {
+                Some(b'\t' | b'\n' | b'\r') => self.at += 1,
+                Some(b' ') => self.at += scan::word(self.bytes, self.at).map_or(1, scan::blanks),
+                _ => return,
+            }
         }
     }
 
@@ -277,32 +303,38 @@ impl<'a> Reader<'a> {
                 Some(_) => return Err(self.syntax("no raw control character in a string")),
                 None => return Err(self.syntax("the end of the string")),
             }
-            let run = self.at;
-            self.skip_plain();
-            bytes.extend_from_slice(&self.bytes[run..self.at]);
+            self.copy_plain(&mut bytes);
         }
     }
 
     /// Moves to the next quote, backslash or control character, eight bytes at a time.
     fn skip_plain(&mut self) {
-        const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
-        const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-        // Sets the high bit of some byte exactly when some byte is zero (Hacker's Delight 6-1).
-        let has_zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
-        let mut rest = &self.bytes[self.at..];
-        while let Some((chunk, tail)) = rest.split_first_chunk::<8>() {
-            let word = u64::from_ne_bytes(*chunk);
-            let quote = has_zero(word ^ (ONES * u64::from(b'"')));
-            let backslash = has_zero(word ^ (ONES * u64::from(b'\\')));
-            // Bytes below 0x20: subtracting borrows into the high bit, unless it was set already.
-            let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
-            if quote | backslash | control != 0 {
-                break;
+        while let Some(word) = scan::word(self.bytes, self.at) {
+            let plain = scan::plain_bytes(word);
+            self.at += plain;
+            if plain < 8 {
+                return;
             }
-            rest = tail;
         }
-        let plain = rest.iter().position(|b| *b < 0x20 || *b == b'"' || *b == b'\\').unwrap_or(rest.len());
-        self.at = self.bytes.len() - rest.len() + plain;
+        let rest = &self.bytes[self.at..];
+        self.at += rest.iter().position(|b| *b < 0x20 || *b == b'"' || *b == b'\\').unwrap_or(rest.len());
+    }
+
+    /// As [`Reader::skip_plain`], taking what is passed: between two escapes that is little, so
+    /// whole words are copied and cut.
+    fn copy_plain(&mut self, bytes: &mut Vec<u8>) {
+        while let Some(word) = scan::word(self.bytes, self.at) {
+            let plain = scan::plain_bytes(word);
+            bytes.extend_from_slice(&word.to_le_bytes());
+            self.at += plain;
+            if plain < 8 {
+                bytes.truncate(bytes.len() - 8 + plain);
+                return;
+            }
+        }
+        let start = self.at;
+        self.skip_plain();
+        bytes.extend_from_slice(&self.bytes[start..self.at]);
     }
 
     /// Reads one escape; the reader stands at the backslash.

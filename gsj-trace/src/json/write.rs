@@ -92,7 +92,7 @@ pub(crate) fn write(value: ValueRef<'_>, style: Style, out: &mut String) -> Resu
 }
 
 impl Style {
-    /// Writes a scalar, an empty container or an array of bare numbers whole; opens anything else.
+    /// Writes a scalar, an empty container or a packed array whole; opens anything else.
     fn begin<'v>(self, value: ValueRef<'v>, out: &mut String) -> Result<Option<Frame<'v>>, Unwritable> {
         match value {
             ValueRef::Null | ValueRef::Bool(_) if self.layout == Layout::Python => out.push_str(&value.show()),
@@ -105,7 +105,7 @@ impl Style {
             ValueRef::Str(s) => self.string(s, out)?,
             ValueRef::Array(array) if array.is_empty() => out.push_str("[]"),
             ValueRef::Object(object) if object.is_empty() => out.push_str("{}"),
-            ValueRef::Array(array) if array.as_values().is_none() => self.numbers(array, out)?,
+            ValueRef::Array(array) if array.as_values().is_none() => self.packed(array, out)?,
             ValueRef::Array(array) => {
                 out.push('[');
                 return Ok(Some(Frame::Array(array, 0)));
@@ -133,16 +133,18 @@ impl Style {
         }
     }
 
-    fn numbers(self, array: &Array<'_>, out: &mut String) -> Result<(), Unwritable> {
+    fn packed(self, array: &Array<'_>, out: &mut String) -> Result<(), Unwritable> {
         out.push('[');
         for (at, item) in array.iter().enumerate() {
             if at > 0 {
                 out.push_str(if self.layout == Layout::Compact { "," } else { ", " });
             }
             match item {
-                ValueRef::Float(x) => self.float(x, out)?,
+                ValueRef::Int(n) => {
+                    let _ = write!(out, "{n}");
+                }
                 other => {
-                    let _ = write!(out, "{}", other.as_i64().unwrap_or_default());
+                    self.begin(other, out)?;
                 }
             }
         }
