@@ -29,8 +29,25 @@ pub struct Outline {
     pub quarantine_findings: Option<Vec<String>>,
     /// What the builder found; absent when the result does not say whether it found anything.
     pub builder_findings: Option<Vec<String>>,
+    /// What the certificate says of all contexts; absent when there is none.
+    pub fidelity: Option<Fidelity>,
     /// Sums over all traces.
     pub totals: Totals,
+}
+
+/// The certificate of a trajectory (section 11.6), in numbers of completions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Fidelity {
+    /// How completions were joined.
+    pub continuity: Option<String>,
+    /// Git blob id of the tokenizer that texts were compared by.
+    pub tokenizer: Option<String>,
+    /// Kind of context and how many completions had it, in the order of the section; kinds that never occurred are left
+    /// out.
+    pub kinds: Vec<(String, u64)>,
+    /// How many completions there were.
+    pub completions: Option<u64>,
 }
 
 /// Who ran what, where and with which outcome.
@@ -83,6 +100,20 @@ pub struct TraceOutline {
     pub tools: usize,
     /// How many assistant messages the response has.
     pub replies: usize,
+    /// The context that each merged completion was sampled from, in order; empty without a certificate.
+    pub contexts: Vec<Context>,
+}
+
+/// The context that one completion was sampled from, compared with what the trace says before it (section 11.6).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Context {
+    /// The completion.
+    pub completion_id: String,
+    /// `exact`, `retokenized`, `template`, `rewritten` or `inexact`.
+    pub kind: String,
+    /// How many ids of the context differ.
+    pub differing_tokens: Option<u64>,
 }
 
 /// One message.
@@ -170,8 +201,36 @@ impl Outline {
             builder_findings: result
                 .pointer("/trajectory/metadata/gsj_validation/findings")
                 .map(|found| elements(Some(found)).map(ValueRef::show).collect()),
+            fidelity: result.pointer("/trajectory/metadata/gsj_fidelity").and_then(Fidelity::of),
             totals: Totals::of(&traces),
             traces,
+        }
+    }
+}
+
+impl Fidelity {
+    /// The kinds of a context, the best first, and the samples that nobody used.
+    const KINDS: [&'static str; 6] = ["exact", "retokenized", "template", "rewritten", "inexact", "superseded"];
+
+    fn of(certificate: ValueRef<'_>) -> Option<Self> {
+        certificate.as_object()?;
+        let count = |key: &str| certificate.get(key)?.as_int()?.as_u64();
+        let kinds = Self::KINDS.iter().filter_map(|kind| Some(((*kind).to_owned(), count(kind)?)));
+        Some(Self {
+            continuity: shown(certificate.get("continuity")),
+            tokenizer: shown(certificate.get("tokenizer")),
+            kinds: kinds.filter(|(_, n)| *n > 0).collect(),
+            completions: count("completions"),
+        })
+    }
+}
+
+impl Context {
+    fn of(turn: ValueRef<'_>) -> Self {
+        Self {
+            completion_id: shown(turn.get("completion_id")).unwrap_or_default(),
+            kind: shown(turn.get("kind")).unwrap_or_else(|| "?".to_owned()),
+            differing_tokens: turn.get("differing_tokens").and_then(|n| n.as_int()?.as_u64()),
         }
     }
 }
@@ -250,6 +309,7 @@ impl TraceOutline {
             finish_reason: shown(trace.get("finish_reason")),
             tools: count("tools"),
             replies: 0,
+            contexts: elements(trace.pointer("/metadata/gsj_fidelity/turns")).map(Context::of).collect(),
         };
         for message in elements(trace.get("prompt_messages")) {
             out.add(message);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Header, Outline, Span, TraceOutline, Turn};
+use super::{Context, Fidelity, Header, Outline, Span, TraceOutline, Turn};
 
 /// The narrowest layout; a narrower terminal gets lines of this width.
 const MIN_WIDTH: usize = 40;
@@ -32,6 +32,11 @@ pub fn render(outline: &Outline, width: usize) -> String {
             totals.trained_tokens,
         ),
     );
+    if let Some(fidelity) = &outline.fidelity {
+        page.fact(&label("contexts"), &certified(fidelity));
+    } else if !outline.traces.is_empty() {
+        page.fact(&label("contexts"), "no certificate says what each token was sampled from");
+    }
     if !outline.traces.is_empty() {
         page.findings("builder", outline.builder_findings.as_deref());
     }
@@ -110,17 +115,23 @@ impl Page {
         }
         self.fact(&format!("trace {number} of {of}: "), &head);
         for (i, turn) in trace.turns.iter().enumerate() {
-            self.turn(turn, i + 1, turn.span.and_then(|at| trace.spans.get(at)));
+            let span = turn.span.and_then(|at| trace.spans.get(at));
+            // Completions and trained spans are one to one, in order; where they are not, nothing is said of a turn.
+            let context = turn.span.filter(|_| trace.contexts.len() == trace.spans.len());
+            self.turn(turn, i + 1, span, context.and_then(|at| trace.contexts.get(at)));
         }
         if trace.turns.iter().all(|turn| turn.span.is_none()) {
             // The spans belong to no message: shown by themselves.
             for span in &trace.spans {
                 self.fact("     mask 1 ", &words(span));
             }
+            for context in &trace.contexts {
+                self.fact(&format!("     context of {} ", context.completion_id), &differing(context));
+            }
         }
     }
 
-    fn turn(&mut self, turn: &Turn, number: usize, span: Option<&Span>) {
+    fn turn(&mut self, turn: &Turn, number: usize, span: Option<&Span>, context: Option<&Context>) {
         let text = match &turn.tool {
             Some(tool) => format!("{tool}: {}", squeezed(&turn.text)),
             None => squeezed(&turn.text),
@@ -135,6 +146,10 @@ impl Page {
         }
         if let Some(span) = span {
             self.fact(&format!("{indent}mask 1 "), &words(span));
+        }
+        // What was sampled from just what stands before it is nothing to stop at.
+        if let Some(context) = context.filter(|context| context.kind != "exact") {
+            self.fact(&format!("{indent}context "), &differing(context));
         }
     }
 
@@ -184,6 +199,34 @@ fn wrapped(text: &str, room: usize) -> Vec<String> {
     }
     lines.push(line);
     lines
+}
+
+/// The certificate of all completions in words.
+fn certified(fidelity: &Fidelity) -> String {
+    let kinds: Vec<String> = fidelity.kinds.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
+    let mut out = match fidelity.completions {
+        Some(n) => format!("{}: {}", count(usize::try_from(n).unwrap_or(usize::MAX), "completion"), kinds.join(", ")),
+        None => kinds.join(", "),
+    };
+    if let Some(continuity) = &fidelity.continuity {
+        let _ = write!(out, "; continuity {continuity}");
+    }
+    match &fidelity.tokenizer {
+        Some(tokenizer) => {
+            let short: String = tokenizer.chars().take(12).collect();
+            let _ = write!(out, "; tokenizer {short}");
+        }
+        None => out.push_str("; no tokenizer"),
+    }
+    out
+}
+
+/// The kind of a context, and how much of it differs.
+fn differing(context: &Context) -> String {
+    match context.differing_tokens {
+        Some(n) if n > 0 => format!("{}, {n} ids differ from what the trace says before it", context.kind),
+        _ => context.kind.clone(),
+    }
 }
 
 fn words(span: &Span) -> String {
@@ -276,8 +319,38 @@ mod tests {
                        mask 1 5..7, 2 tokens, logprob min -7.250 mean -4.000
 
         total     2 assistant turns, 1 tool call, 3 prompt ids, 7 response ids, 4 trained on
+        contexts  no certificate says what each token was sampled from
         builder   no findings
         "#);
+    }
+
+    #[test]
+    fn the_certificate_says_what_each_reply_was_sampled_from() {
+        let certified = RESULT
+            .replace(
+                r#""gsj_validation":{"findings":[]}}"#,
+                r#""gsj_validation":{"findings":[]},"gsj_fidelity":{"continuity":"same_text","completions":3,"exact":1,
+                   "retokenized":1,"template":0,"superseded":1,"tokenizer":"ae566a96943a3b48167a22355b431704e3e04460"}}"#,
+            )
+            .replace(
+                r#""gsj_engine":{"kind""#,
+                r#""gsj_fidelity":{"turns":[{"completion_id":"c1","kind":"exact","differing_tokens":0},
+                   {"completion_id":"c3","kind":"retokenized","differing_tokens":2}]},"gsj_engine":{"kind""#,
+            );
+        let shown = rendered(&certified, 110);
+        let said: Vec<&str> = shown.lines().filter(|line| line.contains("context")).map(str::trim).collect();
+        assert_eq!(
+            said,
+            [
+                "context retokenized, 2 ids differ from what the trace says before it",
+                "contexts  3 completions: 1 exact, 1 retokenized, 1 superseded; continuity same_text; tokenizer \
+                 ae566a96943a",
+            ]
+        );
+        let unpaired = certified.replace(r#""loss_mask":[1,1,0,0,0,1,1]"#, r#""loss_mask":[1,1,1,1,1,1,1]"#);
+        let shown = rendered(&unpaired, 110);
+        let listed: Vec<&str> = shown.lines().filter(|line| line.contains("context of")).map(str::trim).collect();
+        assert_eq!(listed.len(), 2, "no turn can be told apart, so the contexts stand by themselves: {shown}");
     }
 
     #[test]
@@ -313,6 +386,8 @@ mod tests {
         ...
         total     2 assistant turns, 1 tool call, 3 prompt ids, 7
                   response ids, 4 trained on
+        contexts  no certificate says what each token was sampled
+                  from
         builder   no findings
         rejected  G0:xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
                   xxxxxxxxxxxxx
