@@ -1,7 +1,5 @@
 //! One trace as the rules see it.
 
-use std::ops::Range;
-
 use gsj_trace::json::{Array, Int, Object, ValueRef};
 
 use crate::messages::{ToolResult, array_or_empty, object_or_empty, tool_results};
@@ -90,38 +88,23 @@ impl<'v> Mask<'v> {
     }
 
     pub(crate) fn trained(self) -> usize {
-        match self.bare {
-            Some(bare) => bare.iter().filter(|entry| **entry == 1).count(),
-            None => (0..self.array.len()).filter(|at| self.is_trained(*at)).count(),
-        }
-    }
-
-    /// The bare numbers, when the entries are integers in `0..2^32`.
-    pub(crate) fn bare(self) -> Option<&'v [u32]> {
-        self.bare
+        (0..self.array.len()).filter(|at| self.is_trained(*at)).count()
     }
 
     /// The maximal runs of trained entries, as half-open ranges.
-    pub(crate) fn turns(self) -> Vec<Range<usize>> {
-        match self.bare {
-            Some(bare) => runs(bare.iter().map(|entry| *entry == 1)),
-            None => runs((0..self.array.len()).map(|at| self.is_trained(at))),
-        }
-    }
-}
-
-fn runs(trained: impl Iterator<Item = bool>) -> Vec<Range<usize>> {
-    let mut runs = Vec::new();
-    let mut start = None;
-    for (at, trained) in trained.chain([false]).enumerate() {
-        match (trained, start) {
-            (true, None) => start = Some(at),
-            (false, Some(begun)) => {
-                runs.push(begun..at);
-                start = None;
+    pub(crate) fn turns(self) -> Vec<std::ops::Range<usize>> {
+        let mut turns = Vec::new();
+        let mut start = None;
+        for at in 0..=self.array.len() {
+            match (self.is_trained(at), start) {
+                (true, None) => start = Some(at),
+                (false, Some(begun)) => {
+                    turns.push(begun..at);
+                    start = None;
+                }
+                _ => {}
             }
-            _ => {}
         }
+        turns
     }
-    runs
 }

@@ -37,9 +37,6 @@ fn check_mask(tokens: usize, mask: Mask<'_>, findings: &mut Vec<String>) {
     if entries > 0 && entries != tokens {
         findings.push(format!("LP8:loss_mask_length_ne_response_ids:{entries}!={tokens}"));
     }
-    if mask.bare().is_some_and(|bare| bare.iter().all(|entry| *entry <= 1)) {
-        return;
-    }
     let mut off_domain = Tally::default();
     for (at, entry) in mask.array.iter().enumerate() {
         if !matches!(entry.as_i64(), Some(0 | 1)) {
@@ -63,14 +60,6 @@ struct Census {
 impl Census {
     fn of(logprobs: &Array<'_>, mask: Mask<'_>, threshold: f64) -> Self {
         let mut census = Self::default();
-        if let (Some(logprobs), Some(mask)) = (logprobs.as_f64s(), mask.bare())
-            && logprobs.iter().all(|x| (x <= &0.0) & (*x > threshold))
-        {
-            // Neither positive nor a sentinel, hence finite too.
-            let zero_at_mask1 = |(x, entry): &(&f64, &u32)| (**x == 0.0) & (**entry == 1);
-            census.zeros = logprobs.iter().zip(mask).filter(zero_at_mask1).count();
-            return census;
-        }
         for (at, value) in logprobs.iter().enumerate() {
             let Some([to_zero, to_threshold]) = orders(value, threshold) else {
                 census.nonfinite.note(at);

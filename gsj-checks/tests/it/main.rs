@@ -1,5 +1,4 @@
 //! The reference profile against the vectors, and laws that hold for any body.
 
 mod laws;
-mod packed;
 mod vectors;

@@ -55,8 +55,12 @@ pub(super) struct Composed {
 impl Material {
     /// Builds the trajectory and the session result around it.
     pub(super) fn compose(self) -> Composed {
-        let options =
-            Options { continuity: Continuity::Reference, end_of_turn_token_id: self.end_of_turn, glue_ids: self.glue };
+        let options = Options {
+            continuity: Continuity::Reference,
+            end_of_turn_token_id: self.end_of_turn,
+            glue_ids: self.glue,
+            ..Options::default()
+        };
         let built = self.document.as_ref().map(|document| reconstruct::build(document, &options));
         let mut trajectory = match built {
             Some(Ok(trajectory)) => trajectory,

@@ -3,8 +3,7 @@
 use crate::json::{Array, ValueRef};
 
 use super::ids::{Ids, NotANumber, float_of};
-use super::notation::finish_text;
-use super::session::{Record, elements, is_array, is_object};
+use super::session::{Record, elements, is_array};
 
 /// Ids with a logprob each.
 type Paired = (Vec<i64>, Vec<f64>);
@@ -38,10 +37,10 @@ impl<'v> Completion<'v> {
     pub(super) fn read(record: &Record<'v>, ids: &mut Ids) -> Self {
         let choice = record.choice();
         let mut out = Self {
-            prompt_messages: elements(record.request.get("messages")).filter(|m| is_object(*m)).collect(),
-            reply: choice.get("message").filter(|m| is_object(*m)),
-            tools: elements(record.request.get("tools")).filter(|t| is_object(*t)).collect(),
-            finish_reason: choice.get("finish_reason").filter(|v| !v.is_null()).map(finish_text),
+            prompt_messages: record.messages(),
+            reply: record.reply(),
+            tools: record.tools(),
+            finish_reason: record.finish_reason(),
             ..Self::default()
         };
         out.read_prompt(record, choice, ids);

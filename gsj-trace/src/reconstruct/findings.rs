@@ -6,7 +6,7 @@ use super::extract::{Completion, Fault};
 use super::session::{Record, Session, depth, elements};
 
 /// Messages nested deeper than this cannot be written by the reference.
-const MAX_MESSAGE_DEPTH: usize = 250;
+pub(super) const MAX_MESSAGE_DEPTH: usize = 250;
 
 /// The findings that need no reconstruction, in their order.
 ///
@@ -31,7 +31,9 @@ pub(super) fn of_session(
     if rosters_differ(&session.records) {
         out.push("R11:roster_changed_across_completions".to_owned());
     }
-    out.extend(policy_versions(&session.records));
+    out.extend(policy_versions(
+        session.records.iter().map(|record| record.metadata.get("policy_version").unwrap_or(ValueRef::Null)),
+    ));
     out
 }
 
@@ -82,10 +84,10 @@ fn rosters_differ(records: &[Record<'_>]) -> bool {
     records.split_first().is_some_and(|(first, rest)| rest.iter().any(|other| !roster(first).python_eq(roster(other))))
 }
 
-fn policy_versions(records: &[Record<'_>]) -> Option<String> {
+/// The finding that records name more than one policy version.
+pub(super) fn policy_versions<'v>(versions: impl Iterator<Item = ValueRef<'v>>) -> Option<String> {
     let mut seen: Vec<ValueRef<'_>> = Vec::new();
-    for record in records {
-        let version = record.metadata.get("policy_version").unwrap_or(ValueRef::Null);
+    for version in versions {
         if !seen.iter().any(|other| other.python_eq(version)) {
             seen.push(version);
         }

@@ -3,45 +3,96 @@
 //! Building never fails on content: what cannot be read is a finding, and the trajectory is `ERROR` with everything that
 //! could be read.
 
+mod certificate;
+mod chain;
 mod chains;
+mod control;
 mod extract;
 mod findings;
 mod ids;
-mod notation;
+mod merger;
+mod messages;
+mod order;
+mod output;
+mod place;
+mod reading;
+mod reference;
 mod session;
+mod template;
+mod units;
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::json::{Object, Value, ValueRef};
+use crate::json::{Value, ValueRef};
+use crate::tokens::TokenText;
 
-use chains::{Merged, group, walk};
-use extract::Completion;
 pub(crate) use ids::Ids;
-use session::{Record, Session, is_object};
+use merger::Merger;
+use session::{Header, is_object};
 
-/// The name of the builder under which traces state their findings; trainers look for it.
-const BUILDER: &str = "gsj_rollout.builder:ValidatingPrefixMergingBuilder";
-/// The name of the merging strategy.
-const STRATEGY: &str = "prefix_merging";
-
-/// How completions are joined into one context.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// How completions are joined into one context (section 11.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Continuity {
-    /// Prompts are compared with prompts only, and a reply ends at the first end-of-turn id (section 11.4).
+    /// A context that is not, id for id, what was merged before it opens a trace of its own.
+    Exact,
+    /// As [`Continuity::Exact`], but a context that says the same in other tokens is merged too; the trace keeps the
+    /// tokens that were sampled. Telling so needs [`Options::tokenizer`].
     #[default]
+    SameText,
+    /// Prompts are compared with prompts only, and a reply ends at the first end-of-turn id (section 11.4). A trajectory
+    /// has no certificate.
     Reference,
 }
 
+impl Continuity {
+    /// The name as it stands in configurations, on command lines and in certificates.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::SameText => "same_text",
+            Self::Reference => "reference",
+        }
+    }
+
+    /// The mode of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Exact, Self::SameText, Self::Reference].into_iter().find(|mode| mode.name() == name)
+    }
+}
+
 /// How to build a trajectory.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// How completions are joined.
     pub continuity: Continuity,
-    /// The token id that ends a turn; unknown = found per chain, and a finding says that it was not configured.
+    /// The token id that ends a turn. Only [`Continuity::Reference`] looks for it, where it is found per chain when it
+    /// is not known; a finding says in every mode that it was not configured.
     pub end_of_turn_token_id: Option<i64>,
-    /// Ids that the template writes before a turn but not into its history; empty = none.
+    /// Ids that the template writes before a turn but not into its history; empty = none. Only
+    /// [`Continuity::Reference`] puts them back; for the others such a context differs by its template.
     pub glue_ids: Vec<i64>,
+    /// What ids say. Without it a context in other ids is `inexact`: nothing can tell how it differs.
+    pub tokenizer: Option<Arc<dyn TokenText>>,
+    /// What opens and closes reasoning in a reply, as text.
+    pub reasoning_markers: (String, String),
+    /// Whether a forked session is wanted: then S10 and S11 are counted in the certificate and are no findings.
+    pub allow_forks: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            continuity: Continuity::default(),
+            end_of_turn_token_id: None,
+            glue_ids: Vec::new(),
+            tokenizer: None,
+            reasoning_markers: ("<think>".to_owned(), "</think>".to_owned()),
+            allow_forks: false,
+        }
+    }
 }
 
 /// Why no trajectory was built.
@@ -56,7 +107,8 @@ pub enum BuildError {
 /// Builds the trajectory of a session: `{status, metadata, traces, error}`, ready to be put into a session result.
 ///
 /// The session is an object as in section 10.1 whose responses are normalised already
-/// ([`crate::engine::normalize_response`]); it is not changed.
+/// ([`crate::engine::normalize_whole`], for [`Continuity::Reference`] [`crate::engine::normalize_response`]); it is not
+/// changed. Records are taken in the order of their arrival: by `sequence`, else by time, else as they stand.
 ///
 /// ```
 /// use gsj_trace::json::Value;
@@ -71,222 +123,84 @@ pub enum BuildError {
 /// # Errors
 /// [`BuildError::NotAnObject`].
 pub fn build(session: &Value<'_>, options: &Options) -> Result<Value<'static>, BuildError> {
-    if !is_object(session.as_ref()) {
+    let session = session.as_ref();
+    if !is_object(session) {
         return Err(BuildError::NotAnObject);
     }
-    let Continuity::Reference = options.continuity;
-    let session = Session::read(session.as_ref());
-    let mut ids = Ids::default();
-    let end_of_turn = options.end_of_turn_token_id.map(|id| ids.configured(id));
-    let glue: Vec<i64> = options.glue_ids.iter().map(|&id| ids.configured(id)).collect();
-
-    let mut completions: Vec<Completion<'_>> = session.records.iter().map(|r| Completion::read(r, &mut ids)).collect();
-    let mut findings = findings::of_session(&session, &completions, end_of_turn);
-    let stitched = findings::stitch(&mut completions, &glue);
-
-    let filter = Filter::of(&session.records);
-    if !filter.excluded.is_empty() {
-        let excluded: Vec<&str> = filter.excluded.iter().map(|(id, _)| *id).collect();
-        findings.push(format!("A12:completion_filter_excluded_nonempty:{}", excluded.join(",")));
+    let header = Header::read(session);
+    let completions: Vec<ValueRef<'_>> = header.completions().collect();
+    if options.continuity == Continuity::Reference {
+        return Ok(reference::build(header, completions.into_iter(), options));
     }
-    let kept: Vec<(&Record<'_>, &Completion<'_>)> =
-        filter.kept.iter().map(|&i| (&session.records[i], &completions[i])).collect();
-    Ok(assemble(&session, &filter, &kept, &ids, end_of_turn, &findings, stitched))
+    let mut merger = Merger::new(options.clone());
+    for at in order::of_arrival(&completions) {
+        merger.push(completions[at], at);
+    }
+    Ok(merger.finish(&header))
 }
 
-/// Which records are part of the episode.
-struct Filter<'s> {
-    kept: Vec<usize>,
-    /// Completion id and reason.
-    excluded: Vec<(&'s str, &'static str)>,
+/// A trajectory under construction, one completion at a time.
+///
+/// The state holds each token and message once, however often the records repeat them, so the memory is that of the
+/// trajectory, and what is left to do at the end is to write it out. For records in order of arrival the result is
+/// that of [`build`].
+///
+/// [`Continuity::Reference`] needs all records at once: there they are kept, and the work is done at the end.
+///
+/// ```
+/// use gsj_trace::json::Value;
+/// use gsj_trace::reconstruct::{Incremental, Options};
+///
+/// let mut session = Incremental::new(Options::default());
+/// let record = Value::parse(
+///     br#"{"completion_id": "c0", "response": {"choices": [{"input_token_ids": [1, 2], "token_ids": [3, 9]}]}}"#,
+/// )?;
+/// session.push(record.as_ref());
+/// let header = Value::parse(br#"{"session_id": "s"}"#)?;
+/// let trajectory = session.finish(header.as_ref());
+/// assert_eq!(trajectory.pointer("/traces/0/response_ids").map(|ids| ids.to_json()), Some("[3,9]".to_owned()));
+/// # Ok::<(), gsj_trace::json::ReadError>(())
+/// ```
+#[derive(Debug)]
+pub struct Incremental(State);
+
+#[derive(Debug)]
+enum State {
+    Merging { merger: Box<Merger>, count: usize },
+    Keeping { options: Options, records: Vec<Value<'static>> },
 }
 
-impl<'s> Filter<'s> {
-    fn of(records: &'s [Record<'_>]) -> Self {
-        let mut out = Self { kept: Vec::new(), excluded: Vec::new() };
-        for (i, record) in records.iter().enumerate() {
-            match record.exclusion() {
-                Some(reason) => out.excluded.push((&record.id, reason)),
-                None => out.kept.push(i),
+impl Incremental {
+    /// A session without completions.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        Self(if options.continuity == Continuity::Reference {
+            State::Keeping { options, records: Vec::new() }
+        } else {
+            State::Merging { merger: Box::new(Merger::new(options)), count: 0 }
+        })
+    }
+
+    /// Takes the next completion, a record as in section 10.1; anything else becomes a finding.
+    pub fn push(&mut self, record: ValueRef<'_>) {
+        match &mut self.0 {
+            State::Merging { merger, count } => {
+                merger.push(record, *count);
+                *count += 1;
+            }
+            State::Keeping { records, .. } => records.push(record.to_owned()),
+        }
+    }
+
+    /// Writes the trajectory; `header` is the session without its completions, which are not looked at.
+    #[must_use]
+    pub fn finish(self, header: ValueRef<'_>) -> Value<'static> {
+        let header = Header::read(header);
+        match self.0 {
+            State::Merging { merger, .. } => merger.finish(&header),
+            State::Keeping { options, records } => {
+                reference::build(header, records.iter().map(Value::as_ref), &options)
             }
         }
-        out
     }
-
-    fn to_value(&self) -> Value<'static> {
-        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-        for (_, reason) in &self.excluded {
-            *reasons.entry(reason).or_default() += 1;
-        }
-        object([
-            ("input_completions", count(self.kept.len() + self.excluded.len())),
-            ("kept_completions", count(self.kept.len())),
-            ("excluded_completions", count(self.excluded.len())),
-            ("excluded_reasons", object(reasons.into_iter().map(|(reason, n)| (reason, count(n))))),
-            ("excluded_completion_ids", list(self.excluded.iter().map(|(id, _)| text(id)))),
-            (
-                "excluded",
-                list(
-                    self.excluded
-                        .iter()
-                        .map(|(id, reason)| object([("completion_id", text(id)), ("reason", text(reason))])),
-                ),
-            ),
-        ])
-    }
-}
-
-fn assemble(
-    session: &Session<'_>,
-    filter: &Filter<'_>,
-    kept: &[(&Record<'_>, &Completion<'_>)],
-    ids: &Ids,
-    end_of_turn: Option<i64>,
-    findings: &[String],
-    stitched: usize,
-) -> Value<'static> {
-    let member = |key: &str| session.value.get(key).map_or(Value::Null, |v| v.to_owned());
-    let task_metadata =
-        if is_object(session.metadata) { session.metadata.to_owned() } else { Value::from(Object::new()) };
-    let mut metadata = vec![("builder", text(STRATEGY)), ("session_id", member("session_id"))];
-    let mut traces = Vec::new();
-    let mut error = None;
-    if kept.is_empty() {
-        metadata.extend([("task_metadata", task_metadata), ("record_count", count(session.records.len()))]);
-        if session.records.is_empty() {
-            error = Some("no completions".to_owned());
-        } else {
-            metadata.push(("completion_filter", filter.to_value()));
-            error = Some("no trainable completions after completion filter".to_owned());
-        }
-    } else {
-        let mut stats = Stats::default();
-        traces = self::traces(kept, ids, end_of_turn, &mut stats);
-        metadata.extend(["task_id", "api_type", "model_requested", "model_used"].map(|key| (key, member(key))));
-        metadata.extend([
-            ("record_count", count(session.records.len())),
-            ("task_metadata", task_metadata),
-            ("trace_count", count(traces.len())),
-            ("reconstruction_stats", stats.to_value(session.records.len(), kept.len())),
-            ("completion_filter", filter.to_value()),
-        ]);
-        let aborted = |r: &Record<'_>| r.choice().get("finish_reason").and_then(|v| v.as_str().map(|s| s == "abort"));
-        if session.records.iter().any(|r| aborted(r) == Some(true)) {
-            error = Some("aborted generation (weight-update cutoff)".to_owned());
-        }
-    }
-    for key in ["group_id", "policy_version", "rollout_step"] {
-        metadata.extend(session.metadata.get(key).map(|v| (key, v.to_owned())));
-    }
-    metadata.push((
-        "gsj_validation",
-        object([
-            ("builder", text(BUILDER)),
-            ("findings", list(findings.iter().map(|f| text(f)))),
-            ("glue_stitched", count(stitched)),
-        ]),
-    ));
-    if error.is_none() && !findings.is_empty() {
-        error = Some(format!("gsj validation failed ({} findings)", findings.len()));
-    }
-    object([
-        ("status", text(if error.is_some() { "ERROR" } else { "COMPLETED" })),
-        ("metadata", object(metadata)),
-        ("traces", Value::from(traces)),
-        ("error", error.map_or(Value::Null, |e| text(&e))),
-    ])
-}
-
-#[derive(Default)]
-struct Stats {
-    chains: usize,
-    full: usize,
-    truncated: usize,
-    merged: usize,
-}
-
-impl Stats {
-    fn to_value(&self, raw: usize, kept: usize) -> Value<'static> {
-        object([
-            ("chains_total", count(self.chains)),
-            ("chains_reconstructed_full", count(self.full)),
-            ("chains_reconstructed_truncated", count(self.truncated)),
-            ("raw_completions_total", count(raw)),
-            ("completions_total", count(kept)),
-            ("completions_merged", count(self.merged)),
-        ])
-    }
-}
-
-fn traces(
-    kept: &[(&Record<'_>, &Completion<'_>)],
-    ids: &Ids,
-    end_of_turn: Option<i64>,
-    stats: &mut Stats,
-) -> Vec<Value<'static>> {
-    let completions: Vec<&Completion<'_>> = kept.iter().map(|(_, completion)| *completion).collect();
-    let mut out = Vec::new();
-    for chain in group(&completions) {
-        let members: Vec<&Completion<'_>> = chain.iter().map(|&i| completions[i]).collect();
-        let merged = walk(&members, end_of_turn);
-        stats.chains += 1;
-        stats.merged += merged.count;
-        if merged.count == chain.len() {
-            stats.full += 1;
-        } else {
-            stats.truncated += 1;
-        }
-        let records: Vec<&Record<'_>> = chain[..merged.count].iter().map(|&i| kept[i].0).collect();
-        out.extend(trace(&members[..merged.count], &records, merged, ids));
-    }
-    out
-}
-
-fn trace(
-    members: &[&Completion<'_>],
-    records: &[&Record<'_>],
-    merged: Merged<'_>,
-    ids: &Ids,
-) -> Option<Value<'static>> {
-    let (first, last) = (members.first()?, members.last()?);
-    let owned = |values: &[ValueRef<'_>]| list(values.iter().map(|v| (*v).to_owned()));
-    let metadata_of = |record: &Record<'_>| {
-        if is_object(record.metadata) { record.metadata.to_owned() } else { Value::from(Object::new()) }
-    };
-    let mut metadata = metadata_of(records.first()?);
-    if let Some(metadata) = metadata.as_object_mut() {
-        metadata.insert("completion_metadata", list(records.iter().map(|r| metadata_of(r))));
-    }
-    Some(object([
-        ("prompt_ids", ids.to_value(&first.prompt)),
-        ("response_ids", ids.to_value(&merged.response)),
-        ("loss_mask", Value::from(merged.mask)),
-        ("prompt_messages", owned(&first.prompt_messages)),
-        ("response_messages", owned(&merged.response_messages)),
-        ("tools", if first.tools.is_empty() { Value::Null } else { owned(&first.tools) }),
-        ("finish_reason", last.finish_reason.as_deref().map_or(Value::Null, text)),
-        ("response_logprobs", merged.logprobs.map_or(Value::Null, Value::from)),
-        ("reward", Value::Null),
-        ("metadata", metadata),
-    ]))
-}
-
-fn object<'k>(members: impl IntoIterator<Item = (&'k str, Value<'static>)>) -> Value<'static> {
-    let mut out = Object::new();
-    for (key, value) in members {
-        out.insert(key.to_owned(), value);
-    }
-    Value::from(out)
-}
-
-fn list(values: impl Iterator<Item = Value<'static>>) -> Value<'static> {
-    Value::from(values.collect::<Vec<_>>())
-}
-
-fn text(value: &str) -> Value<'static> {
-    Value::from(value.to_owned())
-}
-
-fn count(n: usize) -> Value<'static> {
-    Value::from(n as u64)
 }

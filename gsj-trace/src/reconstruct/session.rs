@@ -1,13 +1,20 @@
 //! Reading a completion session (section 10.1) and setting records aside that are no part of the episode (11.1).
 
-use crate::json::ValueRef;
+use crate::json::{Object, Value, ValueRef};
 
 use super::ids::Ids;
 
-/// A session as read; what was of the wrong type is replaced by its default and named in `faults`.
-pub(super) struct Session<'v> {
+/// What a session says of itself, its completions aside.
+pub(super) struct Header<'v> {
     pub(super) value: ValueRef<'v>,
     pub(super) metadata: ValueRef<'v>,
+    /// Paths of members of the wrong type, which count as absent.
+    pub(super) faults: Vec<String>,
+}
+
+/// A session as read; what was of the wrong type is replaced by its default and named in `faults`.
+pub(super) struct Session<'v> {
+    pub(super) header: Header<'v>,
     /// In the order of their time stamps and ids.
     pub(super) records: Vec<Record<'v>>,
     /// Paths of members of the wrong type, in the order of reading.
@@ -25,44 +32,52 @@ pub(super) struct Record<'v> {
     pub(super) metadata: ValueRef<'v>,
 }
 
-impl<'v> Session<'v> {
+impl<'v> Header<'v> {
     pub(super) fn read(value: ValueRef<'v>) -> Self {
-        let mut reader = Reader { faults: Vec::new() };
+        let mut faults = Faults::default();
         if value.get("session_id").is_none_or(|id| !is_text(id)) {
-            reader.fault("session_id");
+            faults.push("session_id");
         }
         for key in ["created_at", "task_id", "model_requested", "model_used", "api_type"] {
             if value.get(key).is_some_and(|v| !v.is_null() && !is_text(v)) {
-                reader.fault(key);
+                faults.push(key);
             }
         }
         if value.get("completion_count").is_some_and(|v| Ids::default().strict(v).is_err()) {
-            reader.fault("completion_count");
+            faults.push("completion_count");
         }
-        let metadata = reader.object(value, "metadata", "");
-        let mut records = Vec::new();
-        match value.get("completions") {
-            None => {}
-            Some(list) if is_array(list) => {
-                for (i, element) in elements(Some(list)).enumerate() {
-                    records.extend(reader.record(element, i));
-                }
-            }
-            Some(_) => reader.fault("completions"),
+        let metadata = faults.object(value, "metadata", "");
+        if value.get("completions").is_some_and(|list| !is_array(list)) {
+            faults.push("completions");
         }
-        // Strings compare by code point, as UTF-8 bytes do; the sort is stable.
-        records.sort_by(|a, b| (&a.timestamp, &a.id).cmp(&(&b.timestamp, &b.id)));
-        Self { value, metadata, records, faults: reader.faults }
+        Self { value, metadata, faults: faults.0 }
+    }
+
+    /// The completions in the order of the document.
+    pub(super) fn completions(&self) -> impl Iterator<Item = ValueRef<'v>> + use<'v> {
+        elements(self.value.get("completions"))
     }
 }
 
-struct Reader {
-    faults: Vec<String>,
+impl<'v> Session<'v> {
+    /// Reads a header and its completions, in the reference's order.
+    pub(super) fn read(header: Header<'v>, completions: impl Iterator<Item = ValueRef<'v>>) -> Self {
+        let mut faults = header.faults.clone();
+        let mut records: Vec<Record<'v>> =
+            completions.enumerate().filter_map(|(at, value)| Record::read(value, at, &mut faults)).collect();
+        // Strings compare by code point, as UTF-8 bytes do; the sort is stable.
+        records.sort_by(|a, b| (&a.timestamp, &a.id).cmp(&(&b.timestamp, &b.id)));
+        Self { header, records, faults }
+    }
 }
 
-impl Reader {
-    fn fault(&mut self, path: &str) {
-        self.faults.push(path.to_owned());
+/// Paths of members of the wrong type.
+#[derive(Default)]
+struct Faults(Vec<String>);
+
+impl Faults {
+    fn push(&mut self, path: &str) {
+        self.0.push(path.to_owned());
     }
 
     fn object<'v>(&mut self, of: ValueRef<'v>, key: &str, prefix: &str) -> ValueRef<'v> {
@@ -70,39 +85,77 @@ impl Reader {
             None => ValueRef::Null,
             Some(member) if is_object(member) => member,
             Some(_) => {
-                self.fault(&format!("{prefix}{key}"));
+                self.push(&format!("{prefix}{key}"));
                 ValueRef::Null
             }
         }
     }
+}
 
-    fn record<'v>(&mut self, value: ValueRef<'v>, at: usize) -> Option<Record<'v>> {
+impl<'v> Record<'v> {
+    /// Reads the completion that stands at an index of the document; `None` when it is no object.
+    pub(super) fn read(value: ValueRef<'v>, at: usize, out: &mut Vec<String>) -> Option<Self> {
+        let mut faults = Faults(std::mem::take(out));
+        let record = Self::checked(value, at, &mut faults);
+        *out = faults.0;
+        record
+    }
+
+    fn checked(value: ValueRef<'v>, at: usize, faults: &mut Faults) -> Option<Self> {
         if !is_object(value) {
-            self.fault(&format!("completions[{at}]"));
+            faults.push(&format!("completions[{at}]"));
             return None;
         }
         let prefix = format!("completions[{at}].");
         let id = value.get("completion_id").filter(|v| is_text(*v));
         if id.is_none() {
-            self.fault(&format!("{prefix}completion_id"));
+            faults.push(&format!("{prefix}completion_id"));
         }
         let timestamp = value.get("timestamp").filter(|v| !v.is_null());
         if timestamp.is_some_and(|v| !is_text(v)) {
-            self.fault(&format!("{prefix}timestamp"));
+            faults.push(&format!("{prefix}timestamp"));
         }
-        Some(Record {
+        Some(Self {
             id: id.map(ValueRef::show).unwrap_or_default(),
             timestamp: timestamp.filter(|v| is_text(*v)).map(ValueRef::show).unwrap_or_default(),
             value,
-            request: self.object(value, "request", &prefix),
-            original_request: self.object(value, "original_request", &prefix),
-            response: self.object(value, "response", &prefix),
-            metadata: self.object(value, "metadata", &prefix),
+            request: faults.object(value, "request", &prefix),
+            original_request: faults.object(value, "original_request", &prefix),
+            response: faults.object(value, "response", &prefix),
+            metadata: faults.object(value, "metadata", &prefix),
         })
     }
-}
 
-impl<'v> Record<'v> {
+    /// The objects among the request's messages.
+    pub(super) fn messages(&self) -> Vec<ValueRef<'v>> {
+        elements(self.request.get("messages")).filter(|m| is_object(*m)).collect()
+    }
+
+    /// The reply as a message, where the engine gave one.
+    pub(super) fn reply(&self) -> Option<ValueRef<'v>> {
+        self.choice().get("message").filter(|m| is_object(*m))
+    }
+
+    /// The objects among the tools that were offered.
+    pub(super) fn tools(&self) -> Vec<ValueRef<'v>> {
+        elements(self.request.get("tools")).filter(|t| is_object(*t)).collect()
+    }
+
+    /// Why the engine stopped, as text in the reference's notation, arrays and objects included (unlike in findings).
+    pub(super) fn finish_reason(&self) -> Option<String> {
+        self.choice().get("finish_reason").filter(|v| !v.is_null()).map(ValueRef::python_text)
+    }
+
+    /// Whether the engine says that generation was aborted.
+    pub(super) fn is_aborted(&self) -> bool {
+        self.choice().get("finish_reason").is_some_and(|v| is_word(v, "abort"))
+    }
+
+    /// The record's metadata, an empty object where it has none.
+    pub(super) fn owned_metadata(&self) -> Value<'static> {
+        owned_object(self.metadata)
+    }
+
     /// The first choice when it is an object, else null, of which every member is absent.
     pub(super) fn choice(&self) -> ValueRef<'v> {
         elements(self.response.get("choices")).next().filter(|c| is_object(*c)).unwrap_or(ValueRef::Null)
@@ -185,6 +238,11 @@ pub(super) fn elements<'v>(value: Option<ValueRef<'v>>) -> impl Iterator<Item = 
     value.and_then(ValueRef::as_array).into_iter().flat_map(|array| array.iter())
 }
 
+/// A copy of an object; of anything else an empty one.
+pub(super) fn owned_object(value: ValueRef<'_>) -> Value<'static> {
+    if is_object(value) { value.to_owned() } else { Value::from(Object::new()) }
+}
+
 fn is_container(value: ValueRef<'_>) -> bool {
     is_array(value) || is_object(value)
 }
@@ -201,6 +259,6 @@ fn is_text(value: ValueRef<'_>) -> bool {
     matches!(value, ValueRef::Str(_))
 }
 
-fn is_word(value: ValueRef<'_>, word: &str) -> bool {
+pub(super) fn is_word(value: ValueRef<'_>, word: &str) -> bool {
     value.as_str().is_some_and(|text| text == word)
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use gsj_trace::engine::{Dialect, normalize_response};
 use gsj_trace::json::{Value, ValueRef};
-use gsj_trace::reconstruct::{BuildError, Options, build};
+use gsj_trace::reconstruct::{BuildError, Continuity, Options, build};
 use proptest::prelude::*;
 
 use crate::vectors::lines;
@@ -47,8 +47,18 @@ fn write_ordered(value: ValueRef<'_>, out: &mut String) {
 fn options(builder: ValueRef<'_>) -> Options {
     let glue = builder.get("generation_prompt_glue_ids").and_then(ValueRef::as_array);
     Options {
+        continuity: Continuity::Reference,
         end_of_turn_token_id: builder.get("end_of_turn_token_id").and_then(ValueRef::as_i64),
         glue_ids: glue.into_iter().flat_map(|g| g.iter()).filter_map(ValueRef::as_i64).collect(),
+        ..Options::default()
+    }
+}
+
+/// The reference's mode with an id that ends a turn.
+fn reference(end_of_turn: u32) -> Options {
+    Options {
+        continuity: Continuity::Reference,
+        end_of_turn_token_id: Some(i64::from(end_of_turn)),
         ..Options::default()
     }
 }
@@ -101,7 +111,7 @@ fn every_vector_gives_its_trajectory() {
 fn what_the_reference_fails_on_is_named() {
     let findings = |session: &str| {
         let session = Value::parse(session.as_bytes()).unwrap();
-        let built = build(&session, &Options { end_of_turn_token_id: Some(9), ..Options::default() }).unwrap();
+        let built = build(&session, &reference(9)).unwrap();
         built.pointer("/metadata/gsj_validation/findings").unwrap().to_json()
     };
     let with = |record: &str| {
@@ -188,7 +198,7 @@ proptest! {
         turns in proptest::collection::vec((span(), any::<bool>(), span()), 1..12),
     ) {
         let (session, context) = symmetric(&first, &turns);
-        let built = build(&session, &Options { end_of_turn_token_id: Some(i64::from(EOT)), ..Options::default() }).unwrap();
+        let built = build(&session, &reference(EOT)).unwrap();
         let trace = built.pointer("/traces/0").unwrap();
         let mut ids = numbers(trace, "prompt_ids");
         prop_assert_eq!(&ids, &first);
@@ -210,7 +220,7 @@ proptest! {
     fn glue_that_history_lacks_is_put_back(first in span(), turns in proptest::collection::vec((span(), Just(false), span()), 2..8)) {
         const GLUE: u32 = 500;
         let (session, _) = symmetric(&first, &turns);
-        let options = Options { end_of_turn_token_id: Some(i64::from(EOT)), glue_ids: vec![i64::from(GLUE)], ..Options::default() };
+        let options = Options { glue_ids: vec![i64::from(GLUE)], ..reference(EOT) };
         // What the engine is given before a turn ends with the glue; history never has it.
         let mut glued = session.clone();
         for record in glued.get_mut("completions").and_then(Value::as_array_mut).unwrap() {
@@ -236,6 +246,9 @@ proptest! {
             if text.len() > 20_000 { break; }
         }
         let session = Value::parse(text.as_bytes()).unwrap();
-        prop_assert!(build(&session, &Options::default()).is_ok());
+        for continuity in [Continuity::Exact, Continuity::SameText, Continuity::Reference] {
+            let options = Options { continuity, ..Options::default() };
+            prop_assert!(build(&session, &options).is_ok());
+        }
     }
 }
