@@ -1,76 +1,176 @@
-//! Every finding that the reference profile can make (`checks.md` section 9).
+//! Every finding that there is: what it means, why it matters, what to do.
+
+mod admission;
+mod chains;
+mod cutoff;
+mod fidelity;
+mod inputs;
+mod session;
+mod tokens;
 
 /// A kind of finding.
+///
+/// ```
+/// use gsj_checks::FindingKind;
+///
+/// let kind = FindingKind::of("LP4:nonfinite_logprob:first=3:count=1").expect("in the catalogue");
+/// assert_eq!(kind.page(), "LP4.md");
+/// println!("{}. {}", kind.meaning, kind.action);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FindingKind {
     /// `ID:slug`, what downstream tools search for.
     pub prefix: &'static str,
+    /// What follows the prefix: names in braces stand for values, brackets for a part that may be missing.
+    pub detail: &'static str,
+    /// Who makes it.
+    pub origin: Origin,
     /// What it says, in one line.
     pub meaning: &'static str,
+    /// Why a trace that has it should not be trained on as it is.
+    pub why: &'static str,
+    /// What to look at and what to change.
+    pub action: &'static str,
+    /// What the strict profile makes of a rule that both profiles have, where that is more.
+    pub strict: Option<&'static str>,
+    /// Section of `checks.md`.
+    pub section: &'static str,
+    /// The defect of the reference that the finding guards against (`checks.md` section 13).
+    pub defect: Option<&'static str>,
 }
 
-const fn kind(prefix: &'static str, meaning: &'static str) -> FindingKind {
-    FindingKind { prefix, meaning }
+/// Who makes a kind of finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Origin {
+    /// The validators of both profiles.
+    Both,
+    /// The validators of the strict profile.
+    Strict,
+    /// The builder of the trajectory; the validators repeat it after `ADM2`.
+    Builder,
 }
 
-/// All kinds, by gate. Findings of the trajectory's builder come on top, through ADM2.
-pub const FINDINGS: &[FindingKind] = &[
-    kind("ADM1:status_not_completed", "the session's status is not COMPLETED"),
-    kind("ADM2:builder_findings_present", "the builder found faults; they follow, each as a finding of its own"),
-    kind("ADM3:trajectory_missing", "there is no trajectory object"),
-    kind("ADM4:no_traces", "the trajectory holds no trace"),
-    kind("ADM5:malformed_trace", "a trace is not an object"),
-    kind("G1:missing_evidence:prompt_source", "the trace does not say where its prompt came from"),
-    kind("G1:missing_evidence:skill_card_hash", "a skill's prompt comes without the hash of its card"),
-    kind("G1:skill_card_hash_not_approved", "the skill card is not an approved one"),
-    kind("G2:missing_evidence:system_prompt", "the prompt has no system message"),
-    kind("G2:system_prompt_hash_not_approved", "a system message is not an approved one"),
-    kind("G3:missing_evidence:tools", "the trace does not say which tools were offered"),
-    kind("G3:tool_roster_hash_not_approved", "the offered tools are not an approved roster"),
-    kind("G5:checkout_history_posture", "the checkout is not shallow or has remotes"),
-    kind("G5:checkout_max_page_ne_timestep", "the checkout's last page is not the timestep"),
-    kind("G5:checkout_pages_not_contiguous", "the checkout's pages are not 1 to the last"),
-    kind("G5:missing_evidence:timestep", "the timestep is nowhere stated"),
-    kind("G5:missing_evidence:workspace", "what the checkout held, or its page census, is not recorded"),
-    kind("G5:search_page_gt_timestep", "a search result names a page after the timestep"),
-    kind("G5:workspace_branch_ne_timestep", "the checkout is of another timestep's branch"),
-    kind("G6:interstitial_ne_tail_ids", "a later turn does not open with the approved token ids"),
-    kind("G6:missing_evidence:turns", "no token is trained on, so there is no turn"),
-    kind("G6:prompt_suffix_ne_tail_ids", "the first turn does not open with the approved token ids"),
-    kind("G7:chains_total_ne_1", "the completions form more than one chain, or none"),
-    kind("G7:chains_truncated", "a chain could not be merged to its end"),
-    kind("G7:completions_merged_ne_total", "not every completion is in the trace"),
-    kind("G7:missing_evidence:reconstruction_stats", "the counts of the reconstruction are missing"),
-    kind("G7:missing_evidence:settings", "the agent's settings are not recorded"),
-    kind("G7:raw_completions_ne_total", "completions were dropped before the reconstruction"),
-    kind("G7:settings_hash_not_approved", "the agent's settings are not approved ones"),
-    kind("H41:roster_offered_zero_tool_calls", "tools were offered and none was called"),
-    kind("LP1:response_logprobs_absent", "trained tokens have no logprobs"),
-    kind("LP2:response_logprobs_length_ne_response_ids", "there are more or fewer logprobs than tokens"),
-    kind("LP3:sentinel_logprob_at_mask1", "a trained token has a floor value in place of its logprob"),
-    kind("LP4:nonfinite_logprob", "a logprob is not a finite number"),
-    kind("LP5:positive_logprob", "a logprob is above zero"),
-    kind("LP6:zero_logprob_rate_at_mask1", "too many trained tokens have the logprob zero"),
-    kind("LP7:empty_loss_mask", "there are tokens and no mask"),
-    kind("LP8:loss_mask_length_ne_response_ids", "the mask is longer or shorter than the tokens"),
-    kind("LP9:loss_mask_value_not_binary", "a mask entry is neither 0 nor 1"),
-    kind("TR1:finish_reason_not_allowed", "the last turn ended in a way that no turn may"),
-    kind("TR2:reasoning_loss_mask_masked_tokens", "reasoning was masked after sampling"),
-    kind("TR3:split_not_train_or_eval", "the split is neither train nor eval"),
-];
+/// All kinds: those on the session, on its traces, and those of the builder.
+pub const FINDINGS: &[FindingKind] = &ALL;
+
+const PARTS: [&[FindingKind]; 7] =
+    [admission::KINDS, chains::KINDS, tokens::KINDS, cutoff::KINDS, inputs::KINDS, fidelity::KINDS, session::KINDS];
+
+static ALL: [FindingKind; total()] = joined();
+
+const fn total() -> usize {
+    let (mut total, mut part) = (0, 0);
+    while part < PARTS.len() {
+        total += PARTS[part].len();
+        part += 1;
+    }
+    total
+}
+
+const fn joined() -> [FindingKind; total()] {
+    let mut all = [admission::KINDS[0]; total()];
+    let (mut at, mut part) = (0, 0);
+    while part < PARTS.len() {
+        let mut within = 0;
+        while within < PARTS[part].len() {
+            all[at] = PARTS[part][within];
+            at += 1;
+            within += 1;
+        }
+        part += 1;
+    }
+    all
+}
+
+impl FindingKind {
+    /// The kind of a finding as validators and builder write it; `None` for what neither writes.
+    pub fn of(finding: &str) -> Option<&'static Self> {
+        FINDINGS.iter().find(|kind| {
+            finding.strip_prefix(kind.prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '.']))
+        })
+    }
+
+    /// What stands before the first colon: the rule or its gate.
+    pub fn id(&self) -> &'static str {
+        self.prefix.split(':').next().unwrap_or(self.prefix)
+    }
+
+    /// What stands after it.
+    pub fn slug(&self) -> &'static str {
+        self.prefix.split_once(':').map_or("", |(_, slug)| slug)
+    }
+
+    /// The whole form, details in braces.
+    pub fn form(&self) -> String {
+        format!("{}{}", self.prefix, self.detail)
+    }
+
+    /// The name of its page in `docs/findings/`; the slug is the section's name.
+    pub fn page(&self) -> String {
+        format!("{}.md", self.id())
+    }
+}
+
+/// What most kinds have.
+const fn kind(prefix: &'static str, detail: &'static str, section: &'static str) -> FindingKind {
+    FindingKind {
+        prefix,
+        detail,
+        origin: Origin::Both,
+        meaning: "",
+        why: "",
+        action: "",
+        strict: None,
+        section,
+        defect: None,
+    }
+}
+
+/// What kinds of the strict profile have.
+const fn strict(prefix: &'static str, detail: &'static str, defect: Option<&'static str>) -> FindingKind {
+    FindingKind { origin: Origin::Strict, defect, ..kind(prefix, detail, "13.1") }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Gate;
 
+    fn count(origin: Origin) -> usize {
+        FINDINGS.iter().filter(|kind| kind.origin == origin).count()
+    }
+
     #[test]
-    fn the_catalogue_is_complete_and_sorted_into_gates() {
-        assert_eq!(FINDINGS.len(), 42);
-        assert!(FINDINGS.is_sorted_by_key(|kind| kind.prefix));
+    fn the_catalogue_is_complete() {
+        assert_eq!(count(Origin::Both), 42, "checks.md section 9");
+        assert_eq!(count(Origin::Strict), 14, "the new names of checks.md section 13.1");
+        assert_eq!(count(Origin::Builder), 20, "checks.md sections 10.3 and 11.6, and where the reference crashes");
+    }
+
+    #[test]
+    fn every_kind_is_described_and_found_by_its_name() {
         for kind in FINDINGS {
-            assert!(Gate::of_finding(kind.prefix).is_some(), "{} has a gate", kind.prefix);
+            let name = kind.prefix;
+            assert_eq!(FindingKind::of(name), Some(kind), "{name} is one kind only");
+            assert_eq!(FindingKind::of(&kind.form().replace('[', "")), Some(kind), "{name} with its details");
+            assert_eq!(Gate::of_finding(name).is_some(), kind.origin != Origin::Builder, "{name} has a gate");
+            assert!(!kind.section.is_empty(), "{name} has a section");
+            for text in [kind.meaning, kind.why, kind.action] {
+                assert!(text.len() > 10, "{name} is described");
+                assert!(!text.contains("  "), "{name}: `{text}`");
+            }
+            assert!(!kind.meaning.ends_with('.') && kind.why.ends_with('.') && kind.action.ends_with('.'), "{name}");
         }
+    }
+
+    #[test]
+    fn what_nobody_writes_has_no_kind() {
+        assert_eq!(FindingKind::of("G5:search_page_gt_timesteps:9>8"), None);
+        assert_eq!(FindingKind::of("G5"), None);
+        assert_eq!(FindingKind::of(""), None);
+        let kind = FindingKind::of("G7:missing_evidence:reconstruction_stats.chains_total").expect("a kind");
+        assert_eq!((kind.id(), kind.slug()), ("G7", "missing_evidence:reconstruction_stats"));
     }
 }

@@ -1,8 +1,10 @@
 #![doc = include_str!("../README.md")]
 
 mod catalogue;
+mod finding_pages;
 mod gates;
 mod later;
+mod many;
 mod messages;
 mod patterns;
 mod policy;
@@ -13,10 +15,12 @@ mod trace;
 mod validate;
 mod verdict;
 
-pub use catalogue::{FINDINGS, FindingKind};
+pub use catalogue::{FINDINGS, FindingKind, Origin};
+pub use finding_pages::{FindingPage, finding_pages};
 pub use gates::{Gate, gates};
 pub use gsj_pins::{Pins, PinsError};
 pub use later::LaterText;
+pub use many::validate_many;
 pub use policy::{Policy, PolicyError};
 pub use profile::Profile;
 pub use validate::{validate, validate_parsed, validate_parsed_with, validate_with};

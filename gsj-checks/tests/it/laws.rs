@@ -31,6 +31,10 @@ fn odd_value() -> impl Strategy<Value = Value<'static>> {
             Just("count"),
             Just("prompt_source"),
             Just("task_metadata"),
+            Just("gsj_fidelity"),
+            Just("turns"),
+            Just("kind"),
+            Just("remotes"),
         ];
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
@@ -58,19 +62,23 @@ fn trace() -> impl Strategy<Value = Value<'static>> {
     })
 }
 
+const SETS: &str = r#"{"pins":{"settings_hash":["0"],"tool_roster_hash":["0"],"system_prompt_hash":["0"],"skill_card_hash":["0"],"g6_expected_tail_ids":[[1]],"end_of_turn_ids":[2],"skill_cards":{"a":["0"]}}}"#;
+
 proptest! {
     /// Content never makes a validator fail, parsing and having parsed agree, and the same body
     /// gets the same answer.
     #[test]
     fn any_trace_gets_a_stable_answer(trace in trace()) {
-        let pins = r#"{"pins":{"settings_hash":["a"],"tool_roster_hash":["a"],"system_prompt_hash":["a"],"skill_card_hash":["a"],"g6_expected_tail_ids":[[1]]}}"#;
-        let pins = Pins::from_bytes("pins", pins.as_bytes().to_vec());
+        let pins = SETS.replace("\"0\"", &format!("\"{}\"", "0".repeat(64)));
+        let pins = Pins::from_bytes("pins", pins.into_bytes());
         let body = Value::from(Object::from_iter([("trajectory", Object::from_iter([("traces", vec![trace])]))]));
-        let policy = Policy::of(Profile::Reference);
-        let verdict = validate_parsed(body.as_ref(), &pins, &policy);
-        prop_assert!(verdict.is_ok());
-        prop_assert_eq!(&verdict, &validate(body.to_json().as_bytes(), &pins, &policy));
-        prop_assert!(!verdict.is_ok_and(|verdict| verdict.accepted()), "a body without a status is never accepted");
+        for profile in Profile::ALL {
+            let policy = Policy::of(profile);
+            let verdict = validate_parsed(body.as_ref(), &pins, &policy);
+            prop_assert!(verdict.is_ok());
+            prop_assert_eq!(&verdict, &validate(body.to_json().as_bytes(), &pins, &policy));
+            prop_assert!(!verdict.is_ok_and(|verdict| verdict.accepted()), "a body without a status is never accepted");
+        }
     }
 
     #[test]

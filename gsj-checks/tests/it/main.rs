@@ -1,4 +1,7 @@
-//! The reference profile against the vectors, and laws that hold for any body.
+//! The reference profile against the vectors, the strict one against the defects, and laws that hold for any body.
 
 mod laws;
+mod near_clean;
+mod pages;
+mod strict;
 mod vectors;
