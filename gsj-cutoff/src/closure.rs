@@ -5,8 +5,9 @@ use crate::names;
 use crate::objects::Objects;
 use gix::ObjectId;
 use gix::hash::Kind as HashKind;
+use gix::hashtable::HashSet;
 use gix::objs::tree::EntryKind;
-use gix::objs::{CommitRef, Kind, TreeRef};
+use gix::objs::{CommitRef, Kind, TreeRefIter};
 use std::collections::BTreeSet;
 
 /// The most entries that are walked in one tree; more is taken for an attack.
@@ -14,7 +15,7 @@ const MOST_ENTRIES: usize = 200_000;
 /// The deepest nesting of directories.
 const DEEPEST: usize = 64;
 /// The most commits that are walked.
-const MOST_COMMITS: usize = 200_000;
+const MOST_COMMITS: usize = 2_000_000;
 
 /// One commit, read.
 #[derive(Debug, Clone)]
@@ -46,7 +47,10 @@ impl TreeFile {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tree {
     pub(crate) files: Vec<TreeFile>,
+    /// Directories, those that stand for a submodule included: git wants an empty one there.
     pub(crate) directories: Vec<Vec<u8>>,
+    /// Submodules: path, and the commit of another repository that they are pinned at.
+    pub(crate) gitlinks: Vec<(Vec<u8>, ObjectId)>,
     pub(crate) trees: BTreeSet<ObjectId>,
 }
 
@@ -63,13 +67,17 @@ impl Tree {
 pub(crate) fn read_commit(objects: &mut impl Objects, id: ObjectId) -> Result<Commit, CutoffError> {
     let mut buffer = Vec::new();
     objects.read_as(id, Kind::Commit, &mut buffer)?;
-    let commit = CommitRef::from_bytes(&buffer, HashKind::Sha1)
+    parse_commit(id, &buffer)
+}
+
+fn parse_commit(id: ObjectId, content: &[u8]) -> Result<Commit, CutoffError> {
+    let commit = CommitRef::from_bytes(content, HashKind::Sha1)
         .map_err(|error| CutoffError::object(id, format!("is no valid commit: {error}")))?;
     let seconds = commit.time().map_or(0, |time| time.seconds);
     Ok(Commit { tree: commit.tree(), parents: commit.parents().collect(), seconds })
 }
 
-/// Reads a whole tree. Names that must never reach a working tree are errors, so are submodules.
+/// Reads a whole tree. Names that must never reach a working tree are errors.
 pub(crate) fn read_tree(objects: &mut impl Objects, root: ObjectId) -> Result<Tree, CutoffError> {
     let mut tree = Tree::default();
     let mut pending = vec![(Vec::new(), root, 0_usize)];
@@ -81,34 +89,40 @@ pub(crate) fn read_tree(objects: &mut impl Objects, root: ObjectId) -> Result<Tr
         }
         objects.read_as(id, Kind::Tree, &mut buffer)?;
         tree.trees.insert(id);
-        let parsed = TreeRef::from_bytes(&buffer, HashKind::Sha1)
-            .map_err(|error| CutoffError::object(id, format!("is no valid tree: {error}")))?;
-        entries += parsed.entries.len();
-        if entries > MOST_ENTRIES {
-            return Err(refused(&directory, "the tree has too many entries"));
-        }
-        if let Some(name) = names::case_collision(parsed.entries.iter().map(|entry| -> &[u8] { entry.filename })) {
-            return Err(refused(&joined(&directory, name), "another name differs from it only by case"));
-        }
-        for entry in &parsed.entries {
-            let path = joined(&directory, entry.filename);
-            if let Some(what) = names::refusal(entry.filename) {
+        let mut names = Vec::new();
+        for entry in TreeRefIter::from_bytes(&buffer, HashKind::Sha1) {
+            let entry = entry.map_err(|error| CutoffError::object(id, format!("is no valid tree: {error}")))?;
+            entries += 1;
+            if entries > MOST_ENTRIES {
+                return Err(refused(&directory, "the tree has too many entries"));
+            }
+            let name: &[u8] = entry.filename;
+            let path = joined(&directory, name);
+            if let Some(what) = names::refusal(name) {
                 return Err(refused(&path, what));
             }
+            names.push(name);
             match entry.mode.kind() {
                 EntryKind::Tree => {
                     tree.directories.push(path.clone());
                     pending.push((path, entry.oid.to_owned(), depth + 1));
                 }
-                EntryKind::Commit => return Err(refused(&path, "it is a submodule")),
+                EntryKind::Commit => {
+                    tree.directories.push(path.clone());
+                    tree.gitlinks.push((path, entry.oid.to_owned()));
+                }
                 kind @ (EntryKind::Blob | EntryKind::BlobExecutable | EntryKind::Link) => {
                     tree.files.push(TreeFile { path, kind, id: entry.oid.to_owned() });
                 }
             }
         }
+        if let Some(name) = names::case_collision(names.into_iter()) {
+            return Err(refused(&joined(&directory, name), "another name differs from it only by case"));
+        }
     }
     tree.files.sort_by(|a, b| a.path.cmp(&b.path));
     tree.directories.sort();
+    tree.gitlinks.sort();
     Ok(tree)
 }
 
@@ -116,6 +130,8 @@ pub(crate) fn read_tree(objects: &mut impl Objects, root: ObjectId) -> Result<Tr
 #[derive(Debug, Default)]
 pub(crate) struct History {
     pub(crate) commits: BTreeSet<ObjectId>,
+    /// The trees among the objects. Like the commits they were read, and their content compared with their id.
+    pub(crate) trees: HashSet,
     /// Objects reached: commits, trees and files.
     pub(crate) objects: BTreeSet<ObjectId>,
     /// Parents that are named and not there, without a boundary that says so.
@@ -129,30 +145,85 @@ pub(crate) fn read_history(
     boundary: &BTreeSet<ObjectId>,
 ) -> Result<History, CutoffError> {
     let mut history = History::default();
+    let mut commits = HashSet::default();
+    let mut contents = Contents::default();
     let mut pending = vec![tip];
     let mut buffer = Vec::new();
     while let Some(id) = pending.pop() {
-        if history.commits.contains(&id) {
+        if !commits.insert(id) {
             continue;
         }
-        if id != tip && objects.read(id, &mut buffer)?.is_none() {
+        let found = objects.read(id, &mut buffer)?;
+        if found.is_none() && id != tip {
+            commits.remove(&id);
             history.missing.insert(id);
             continue;
         }
-        let commit = read_commit(objects, id)?;
-        history.commits.insert(id);
-        if history.commits.len() > MOST_COMMITS {
+        if found != Some(Kind::Commit) {
+            return Err(CutoffError::object(id, "is no commit, or is missing"));
+        }
+        let commit = parse_commit(id, &buffer)?;
+        if commits.len() > MOST_COMMITS {
             return Err(CutoffError::object(tip, "reaches too many commits"));
         }
-        history.objects.insert(id);
-        if !history.objects.contains(&commit.tree) {
-            history.objects.extend(read_tree(objects, commit.tree)?.objects());
-        }
+        contents.add(objects, commit.tree, |_, _| ())?;
         if !boundary.contains(&id) {
             pending.extend(commit.parents);
         }
     }
+    history.objects = commits.iter().chain(&contents.trees).chain(&contents.blobs).copied().collect();
+    history.commits = commits.into_iter().collect();
+    history.trees = contents.trees;
     Ok(history)
+}
+
+/// The trees and files of many commits, each read once.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    pub(crate) trees: HashSet,
+    pub(crate) blobs: HashSet,
+}
+
+impl Contents {
+    /// Adds what a tree reaches and tells of each object that is new, a tree before what is in it.
+    ///
+    /// Nothing of this need ever be written to a working tree, so only names that git itself refuses are errors here.
+    pub(crate) fn add(
+        &mut self,
+        objects: &mut impl Objects,
+        root: ObjectId,
+        mut new: impl FnMut(ObjectId, Kind),
+    ) -> Result<(), CutoffError> {
+        let mut pending = vec![(root, 0_usize)];
+        let mut buffer = Vec::new();
+        while let Some((id, depth)) = pending.pop() {
+            if !self.trees.insert(id) {
+                continue;
+            }
+            if depth > DEEPEST {
+                return Err(CutoffError::object(id, "is a directory nested too deeply"));
+            }
+            objects.read_as(id, Kind::Tree, &mut buffer)?;
+            new(id, Kind::Tree);
+            for entry in TreeRefIter::from_bytes(&buffer, HashKind::Sha1) {
+                let entry = entry.map_err(|error| CutoffError::object(id, format!("is no valid tree: {error}")))?;
+                if let Some(what) = names::fatal(entry.filename) {
+                    return Err(refused(entry.filename, what));
+                }
+                let child = entry.oid.to_owned();
+                match entry.mode.kind() {
+                    EntryKind::Tree => pending.push((child, depth + 1)),
+                    EntryKind::Commit => {}
+                    EntryKind::Blob | EntryKind::BlobExecutable | EntryKind::Link => {
+                        if self.blobs.insert(child) {
+                            new(child, Kind::Blob);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 pub(crate) fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {

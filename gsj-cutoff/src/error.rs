@@ -33,6 +33,47 @@ pub enum CutoffError {
         /// The timestep asked for.
         timestep: u32,
     },
+    /// A timestep was to be cut with its past, which in a case repository is the whole document.
+    #[error("timestep {timestep} cannot keep its history: what came before its commit holds the later pages")]
+    HistoryOfTimestep {
+        /// The timestep.
+        timestep: u32,
+    },
+    /// A commit, or a patch, is not named by a whole id.
+    #[error("`{text}` is no full id of 40 hex digits")]
+    Id {
+        /// What was given.
+        text: String,
+    },
+    /// A date cannot be read.
+    #[error("`{text}` is no date: give it with its offset, as 2026-01-31T12:00:00Z, or as @SECONDS")]
+    Date {
+        /// What was given.
+        text: String,
+    },
+    /// Nothing on the branch is as old as the date.
+    #[error(
+        "branch `{branch}` has no commit at or before {seconds} (seconds since 1970); its first-parent line begins with \
+         {id} at {first}"
+    )]
+    NothingBefore {
+        /// The branch.
+        branch: String,
+        /// The date of the cut.
+        seconds: i64,
+        /// The date of the first commit on the line.
+        first: i64,
+        /// The first commit on the line.
+        id: String,
+    },
+    /// What was denied is reached by the cut.
+    #[error("the cut reaches {commit}, which is denied{}", patch.as_ref().map(|id| format!(" by its patch id {id}")).unwrap_or_default())]
+    Denied {
+        /// The commit that is reached.
+        commit: String,
+        /// The patch id that was denied, where it was not the commit itself.
+        patch: Option<String>,
+    },
     /// An object is missing, damaged, of the wrong kind or too large.
     #[error("object {id} {what}")]
     Object {

@@ -10,23 +10,39 @@ mod audit;
 mod checkout;
 #[cfg(feature = "audit")]
 mod closure;
+#[cfg(feature = "git")]
+mod cut;
 #[cfg(feature = "audit")]
 mod error;
 #[cfg(feature = "audit")]
 mod evidence;
 #[cfg(feature = "audit")]
+mod loose;
+#[cfg(feature = "audit")]
 mod names;
 #[cfg(feature = "audit")]
 mod objects;
 #[cfg(feature = "audit")]
+mod pack;
+#[cfg(feature = "git")]
+mod pack_write;
+#[cfg(feature = "git")]
+mod patch_id;
+#[cfg(feature = "git")]
+mod plan;
+#[cfg(feature = "audit")]
 mod source;
 #[cfg(feature = "tokens")]
 pub mod tokens;
+#[cfg(feature = "git")]
+mod write;
 
 #[cfg(feature = "audit")]
 pub use audit::{Audit, Expectation, Leak, audit};
 #[cfg(feature = "git")]
 pub use checkout::{CheckoutRequest, checkout};
+#[cfg(feature = "git")]
+pub use cut::{Cut, CutReport, CutRequest, Deny, History, LaterDated, Submodule, Submodules, cut, parse_date};
 #[cfg(feature = "audit")]
 pub use error::CutoffError;
 #[cfg(feature = "audit")]

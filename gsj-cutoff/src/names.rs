@@ -16,21 +16,32 @@ pub(crate) fn shown(path: &[u8]) -> String {
     out
 }
 
-/// Says why a name cannot be one component of a path, if so.
-pub(crate) fn refusal(name: &[u8]) -> Option<&'static str> {
+/// Says why a name is refused wherever it stands in a tree, if so: git itself never writes it.
+pub(crate) fn fatal(name: &[u8]) -> Option<&'static str> {
     use gix::bstr::ByteSlice as _;
+    // Hardly any name needs a closer look: what begins with a letter or digit and holds no byte that some file system
+    // ignores or folds is not `.git` to anyone.
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    if name.first().is_some_and(u8::is_ascii_alphanumeric) && name.iter().all(plain) {
+        return None;
+    }
     let options =
         gix::validate::path::component::Options { protect_windows: false, protect_hfs: true, protect_ntfs: true };
-    if name.iter().any(|byte| *byte < 0x20 || *byte == 0x7f)
-        || std::str::from_utf8(name).is_ok_and(|text| text.chars().any(char::is_control))
-    {
-        return Some("its name holds a control character");
-    }
     match gix::validate::path::component(name.as_bstr(), None, options) {
         Ok(_) => None,
         Err(gix::validate::path::component::Error::DotGitDir) => Some("its name stands for `.git`"),
         Err(_) => Some("its name cannot be a path component"),
     }
+}
+
+/// Says why a name cannot be written to a working tree, if so.
+pub(crate) fn refusal(name: &[u8]) -> Option<&'static str> {
+    if name.iter().any(|byte| *byte < 0x20 || *byte == 0x7f)
+        || std::str::from_utf8(name).is_ok_and(|text| text.chars().any(char::is_control))
+    {
+        return Some("its name holds a control character");
+    }
+    fatal(name)
 }
 
 /// Finds two names of one directory that differ only by case.
@@ -94,11 +105,29 @@ mod tests {
 
     #[test]
     fn names_that_git_or_a_terminal_would_misread_are_refused() {
-        for name in [&b".git"[..], b".GIT", b"git~1", b"..", b".", b"", b"a/b", b"a\nb", b"a\x7f", "a\u{85}".as_bytes()]
-        {
+        for name in [
+            &b".git"[..],
+            b".GIT",
+            b"git~1",
+            b"..",
+            b".",
+            b"",
+            b"a/b",
+            b"a\nb",
+            b"a\x7f",
+            "a\u{85}".as_bytes(),
+            b".git.",
+            b".git ",
+            b".git::$INDEX_ALLOCATION",
+            b"GIT~1",
+            ".g\u{200c}it".as_bytes(),
+            ".\u{feff}Git".as_bytes(),
+        ] {
             assert!(refusal(name).is_some(), "{}", shown(name));
         }
-        for name in [&b".gitignore"[..], b"page_0001.md", b"a b", "ö".as_bytes(), b".github", b"\xff"] {
+        for name in
+            [&b".gitignore"[..], b"page_0001.md", b"a b", "ö".as_bytes(), b".github", b"\xff", b".gitmodules", b"git"]
+        {
             assert_eq!(refusal(name), None, "{}", shown(name));
         }
     }

@@ -1,16 +1,21 @@
-//! Reading git objects: from a source that we trust, and from a folder that we do not.
+//! Reading git objects: from a source, and from a folder that is distrusted altogether.
 
 use crate::error::CutoffError;
+use crate::loose;
+use crate::pack::{Pack, Reader, Spot};
 use gix::ObjectId;
 use gix::hash::Kind as HashKind;
 use gix::objs::Kind;
-use gix::odb::pack;
-use gix::prelude::{Find as _, HeaderExt as _};
-use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// The largest object that is read, in bytes of content.
-pub(crate) const LARGEST_OBJECT: u64 = 64 << 20;
+pub(crate) use crate::pack::LARGEST_OBJECT;
+
+/// The most object folders that a source may name one after the other as alternates.
+const MOST_ALTERNATES: usize = 16;
 
 /// Something that holds objects.
 pub(crate) trait Objects {
@@ -27,65 +32,142 @@ pub(crate) trait Objects {
     }
 }
 
-fn too_large(id: ObjectId, size: u64) -> CutoffError {
-    CutoffError::object(id, format!("holds {size} bytes, more than the {LARGEST_OBJECT} that are read"))
-}
-
-fn compared(id: ObjectId, kind: Kind, content: &[u8]) -> Result<Kind, CutoffError> {
+fn compared(id: ObjectId, kind: Kind, content: &[u8]) -> Result<Kind, String> {
     let digest = gix::objs::compute_hash(HashKind::Sha1, kind, content)
-        .map_err(|error| CutoffError::object(id, format!("cannot be digested: {error}")))?;
-    if digest == id { Ok(kind) } else { Err(CutoffError::object(id, format!("holds the content of {digest}"))) }
+        .map_err(|error| format!("cannot be digested: {error}"))?;
+    if digest == id { Ok(kind) } else { Err(format!("holds the content of {digest}")) }
 }
 
-/// The object database of a source repository, alternates included, replacements not applied.
+/// The object database of a source repository, replacements not applied.
+///
+/// Alternates are followed, since an object is what its id says wherever it stands; of each folder only regular files
+/// are opened, so that a pipe or a link planted there is passed over.
 pub(crate) struct Source {
-    handle: gix::odb::Handle,
+    folders: Vec<PathBuf>,
+    packs: Vec<Pack>,
+    reader: Reader,
+    verified: bool,
 }
 
 impl Source {
     pub(crate) fn at(objects_dir: &Path) -> Result<Self, CutoffError> {
-        let handle = gix::odb::at(objects_dir, HashKind::Sha1)
-            .map_err(|source| CutoffError::file("open the objects in", objects_dir, source))?;
-        Ok(Self { handle })
+        let mut folders = vec![objects_dir.to_owned()];
+        let mut next = 0;
+        while let Some(folder) = folders.get(next).cloned() {
+            next += 1;
+            for alternate in alternates(&folder)? {
+                if !folders.contains(&alternate) && alternate.is_dir() {
+                    folders.push(alternate);
+                }
+            }
+            if folders.len() > MOST_ALTERNATES {
+                return Err(CutoffError::Source {
+                    path: objects_dir.to_owned(),
+                    reason: format!("it names more than {MOST_ALTERNATES} alternate object stores"),
+                });
+            }
+        }
+        let mut packs = Vec::new();
+        for folder in &folders {
+            for index in pack_indices(&folder.join("pack"))? {
+                let fault = |reason| CutoffError::Source { path: index.clone(), reason };
+                packs.push(Pack::open(&index).map_err(fault)?);
+            }
+        }
+        Ok(Self { folders, packs, reader: Reader::default(), verified: true })
+    }
+
+    /// Leaves the comparison of content and id to the audit that follows.
+    #[cfg(feature = "git")]
+    pub(crate) fn set_verified(&mut self, verified: bool) {
+        self.verified = verified;
+    }
+
+    /// The first pack that holds an object, in the order of the packs' names.
+    pub(crate) fn locate(&self, id: &gix::oid) -> Option<Spot> {
+        let packs = self.packs.iter().zip(0_u32..);
+        packs.filter_map(|(pack, number)| Some(Spot { pack: number, offset: pack.find(id)? })).next()
+    }
+
+    #[cfg(feature = "git")]
+    pub(crate) fn pack(&self, spot: Spot) -> Option<&Pack> {
+        self.packs.get(spot.pack as usize)
     }
 
     pub(crate) fn holds(&self, id: &gix::oid) -> bool {
-        gix::objs::Exists::exists(&self.handle, id)
+        self.locate(id).is_some() || self.folders.iter().any(|folder| loose::holds(folder, id))
     }
 }
 
 impl Objects for Source {
     fn read(&mut self, id: ObjectId, buffer: &mut Vec<u8>) -> Result<Option<Kind>, CutoffError> {
-        if !self.holds(&id) {
-            return Ok(None);
+        let fault = |what: String| CutoffError::object(id, what);
+        let mut found = None;
+        if let Some(spot) = self.locate(&id) {
+            found = Some(self.reader.read(&self.packs, spot, buffer).map_err(fault)?);
+        } else {
+            for folder in &self.folders {
+                found = loose::read(folder, id, &mut self.reader.inflater, buffer).map_err(fault)?;
+                if found.is_some() {
+                    break;
+                }
+            }
         }
-        let header = self.handle.header(id).map_err(|error| CutoffError::object(id, format!("unreadable: {error}")))?;
-        if header.size() > LARGEST_OBJECT {
-            return Err(too_large(id, header.size()));
+        match found {
+            Some(kind) if self.verified => compared(id, kind, buffer).map(Some).map_err(fault),
+            found => Ok(found),
         }
-        let found = self
-            .handle
-            .try_find(&id, buffer)
-            .map_err(|error| CutoffError::object(id, format!("unreadable: {error}")))?
-            .map(|data| data.kind);
-        found.map(|kind| compared(id, kind, buffer)).transpose()
     }
+}
+
+/// The object folders that another one names as its alternates.
+fn alternates(objects_dir: &Path) -> Result<Vec<PathBuf>, CutoffError> {
+    const LONGEST: u64 = 1 << 16;
+    let path = objects_dir.join("info/alternates");
+    if !fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
+        return Ok(Vec::new());
+    }
+    let mut text = Vec::new();
+    fs::File::open(&path)
+        .and_then(|file| file.take(LONGEST).read_to_end(&mut text))
+        .map_err(|error| CutoffError::file("read", &path, error))?;
+    let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+    Ok(lines.map(|line| objects_dir.join(OsStr::from_bytes(line))).collect())
+}
+
+/// The index files of a folder of packs, sorted by name; those without their pack are passed over.
+fn pack_indices(folder: &Path) -> Result<Vec<PathBuf>, CutoffError> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(CutoffError::file("list", folder, error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|error| CutoffError::file("list", folder, error))?.path();
+        let regular = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+        if path.extension() == Some(OsStr::new("idx")) && regular(&path) && regular(&path.with_extension("pack")) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// The loose and packed objects of one folder, and of nothing that it points to.
 ///
 /// Loose objects and packs are listed by the caller from a walk that follows no link; this type opens only those.
 pub(crate) struct Folder {
-    loose: gix::odb::loose::Store,
-    packs: Vec<pack::Bundle>,
-    index: BTreeMap<ObjectId, Place>,
-    inflate: gix::zlib::Inflate,
+    objects_dir: PathBuf,
+    packs: Vec<Pack>,
+    index: Vec<(ObjectId, Place)>,
+    reader: Reader,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Loose,
-    Packed { pack: usize, at: u32 },
+    Packed(Spot),
 }
 
 impl Folder {
@@ -98,78 +180,102 @@ impl Folder {
         pack_indices: &[PathBuf],
     ) -> (Self, Vec<(PathBuf, String)>) {
         let mut faults = Vec::new();
-        let mut folder = Self {
-            loose: gix::odb::loose::Store::at(objects_dir, HashKind::Sha1),
-            packs: Vec::new(),
-            index: loose.into_iter().map(|id| (id, Place::Loose)).collect(),
-            inflate: gix::zlib::Inflate::default(),
-        };
+        let mut packs = Vec::new();
+        let mut index: Vec<(ObjectId, Place)> = loose.into_iter().map(|id| (id, Place::Loose)).collect();
         for path in pack_indices {
-            let bundle = match pack::Bundle::at(path, HashKind::Sha1) {
-                Ok(bundle) => bundle,
-                Err(error) => {
-                    faults.push((path.clone(), format!("unreadable pack: {error}")));
+            let pack = match Pack::open(path) {
+                Ok(pack) => pack,
+                Err(what) => {
+                    faults.push((path.clone(), what));
                     continue;
                 }
             };
-            let (indexed, packed) = (bundle.index.num_objects(), bundle.pack.num_objects());
-            if indexed != packed {
-                faults.push((path.clone(), format!("the pack holds {packed} objects and its index names {indexed}")));
-            }
-            for at in 0..indexed {
-                let id = bundle.index.oid_at_index(at).to_owned();
-                folder.index.insert(id, Place::Packed { pack: folder.packs.len(), at });
-            }
-            folder.packs.push(bundle);
+            faults.extend(pack.fault().map(|what| (path.clone(), what)));
+            let number = u32::try_from(packs.len()).unwrap_or(u32::MAX);
+            index.extend(pack.ids().map(|(id, offset)| (id, Place::Packed(Spot { pack: number, offset }))));
+            packs.push(pack);
         }
-        (folder, faults)
+        index.sort_unstable();
+        (Self { objects_dir: objects_dir.to_owned(), packs, index, reader: Reader::strict() }, faults)
     }
 
     /// The ids of all objects, sorted.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &ObjectId> {
-        self.index.keys()
+        self.index.chunk_by(|(a, _), (b, _)| a == b).map(|same| &same[0].0)
     }
 
     pub(crate) fn holds(&self, id: &ObjectId) -> bool {
-        self.index.contains_key(id)
+        self.place(id).is_some()
+    }
+
+    fn place(&self, id: &ObjectId) -> Option<Place> {
+        let at = self.index.partition_point(|(other, _)| other < id);
+        self.index.get(at).filter(|(other, _)| other == id).map(|(_, place)| *place)
+    }
+
+    /// Compares content and id of every copy of every object but those to be passed over, and gives what is wrong.
+    ///
+    /// Objects are taken in the order in which they stand, by as many threads as there is work for: deltas follow their
+    /// bases closely, so hardly any chain is followed twice.
+    pub(crate) fn verify(&self, pass_over: impl Fn(&ObjectId) -> bool + Sync) -> Vec<(ObjectId, String)> {
+        const WORTH_A_THREAD: usize = 4_000;
+        const MOST_THREADS: usize = 4;
+        // A second copy of an object is read too: only the first was seen by whoever passed it over.
+        let copies = |at: usize| at > 0 && self.index[at - 1].0 == self.index[at].0;
+        let mut wanted: Vec<(Place, ObjectId)> = (0..self.index.len())
+            .filter(|at| copies(*at) || !pass_over(&self.index[*at].0))
+            .map(|at| (self.index[at].1, self.index[at].0))
+            .collect();
+        wanted.sort_unstable();
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = (wanted.len() / WORTH_A_THREAD).clamp(1, cores.min(MOST_THREADS));
+        let (objects_dir, packs) = (&self.objects_dir, &self.packs);
+        let mut faults: Vec<(ObjectId, String)> = if threads == 1 {
+            verify_part(objects_dir, packs, &wanted)
+        } else {
+            std::thread::scope(|scope| {
+                let parts = wanted.chunks(wanted.len().div_ceil(threads));
+                let running: Vec<_> =
+                    parts.map(|part| (part, scope.spawn(move || verify_part(objects_dir, packs, part)))).collect();
+                let failed = |part: &[(Place, ObjectId)]| {
+                    part.iter().map(|(_, id)| (*id, "could not be verified".to_owned())).collect()
+                };
+                running.into_iter().flat_map(|(part, thread)| thread.join().unwrap_or_else(|_| failed(part))).collect()
+            })
+        };
+        faults.sort();
+        faults
+    }
+}
+
+fn verify_part(objects_dir: &Path, packs: &[Pack], part: &[(Place, ObjectId)]) -> Vec<(ObjectId, String)> {
+    let mut reader = Reader::strict();
+    let mut buffer = Vec::new();
+    let mut verify = |place, id| {
+        let kind = read(objects_dir, packs, &mut reader, (id, place), &mut buffer)?.ok_or("is missing")?;
+        compared(id, kind, &buffer)
+    };
+    part.iter().filter_map(|(place, id)| Some((*id, verify(*place, *id).err()?))).collect()
+}
+
+fn read(
+    objects_dir: &Path,
+    packs: &[Pack],
+    reader: &mut Reader,
+    (id, place): (ObjectId, Place),
+    buffer: &mut Vec<u8>,
+) -> Result<Option<Kind>, String> {
+    match place {
+        Place::Loose => loose::read(objects_dir, id, &mut reader.inflater, buffer),
+        Place::Packed(spot) => reader.read(packs, spot, buffer).map(Some),
     }
 }
 
 impl Objects for Folder {
     fn read(&mut self, id: ObjectId, buffer: &mut Vec<u8>) -> Result<Option<Kind>, CutoffError> {
-        let unreadable = |error: gix::Error| CutoffError::object(id, format!("unreadable: {error}"));
-        let kind = match self.index.get(&id) {
-            None => return Ok(None),
-            Some(Place::Loose) => {
-                let Some((size, _)) = self.loose.try_header(&id).map_err(unreadable)? else { return Ok(None) };
-                if size > LARGEST_OBJECT {
-                    return Err(too_large(id, size));
-                }
-                match self.loose.try_find(&id, buffer).map_err(unreadable)? {
-                    Some(data) => data.kind,
-                    None => return Ok(None),
-                }
-            }
-            Some(Place::Packed { pack, at }) => {
-                let bundle = &self.packs[*pack];
-                let entry = bundle.pack.entry(bundle.index.pack_offset_at_index(*at)).map_err(unreadable)?;
-                let resolve = |base: &gix::oid| {
-                    let at = bundle.index.lookup(base)?;
-                    let entry = bundle.pack.entry(bundle.index.pack_offset_at_index(at)).ok()?;
-                    Some(pack::data::decode::header::ResolvedBase::InPack(entry))
-                };
-                let header =
-                    bundle.pack.decode_header(entry, &mut self.inflate, &|id| Ok(resolve(id))).map_err(unreadable)?;
-                if header.object_size > LARGEST_OBJECT {
-                    return Err(too_large(id, header.object_size));
-                }
-                bundle
-                    .get_object_by_index(*at, buffer, &mut self.inflate, &mut pack::cache::Never)
-                    .map_err(unreadable)?
-                    .0
-                    .kind
-            }
-        };
-        compared(id, kind, buffer).map(Some)
+        let Some(place) = self.place(&id) else { return Ok(None) };
+        read(&self.objects_dir, &self.packs, &mut self.reader, (id, place), buffer)
+            .and_then(|kind| kind.map(|kind| compared(id, kind, buffer)).transpose())
+            .map_err(|what| CutoffError::object(id, what))
     }
 }

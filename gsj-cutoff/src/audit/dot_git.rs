@@ -143,7 +143,12 @@ impl DotGit {
             Ok(index) => index,
             Err(error) => return leaks.add(".git/index", format!("unreadable index: {error}")),
         };
-        let files: BTreeMap<&[u8], ObjectId> = tree.files.iter().map(|file| (&file.path[..], file.id)).collect();
+        let files: BTreeMap<&[u8], ObjectId> = tree
+            .files
+            .iter()
+            .map(|file| (&file.path[..], file.id))
+            .chain(tree.gitlinks.iter().map(|(path, id)| (&path[..], *id)))
+            .collect();
         for entry in index.entries() {
             let path: &[u8] = entry.path(&index);
             if files.get(path) != Some(&entry.id) {

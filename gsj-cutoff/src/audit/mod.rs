@@ -9,7 +9,6 @@ use crate::closure;
 use crate::error::CutoffError;
 use crate::evidence::{Evidence, ObjectSet, PageCensus, without_credentials};
 use crate::names::shown;
-use crate::objects::Objects as _;
 use dot_git::DotGit;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -103,7 +102,6 @@ pub fn audit(dir: &Path, expectation: &Expectation) -> Result<Audit, CutoffError
     let tree = closure::read_tree(&mut git.objects, commit.tree)?;
     let history = closure::read_history(&mut git.objects, git.head, &git.shallow)?;
 
-    let mut buffer = Vec::new();
     for id in history.objects.iter().filter(|id| !git.objects.holds(id)) {
         leaks.add(id.to_string(), "object that HEAD reaches is missing");
     }
@@ -111,13 +109,12 @@ pub fn audit(dir: &Path, expectation: &Expectation) -> Result<Audit, CutoffError
         leaks.add(id.to_string(), "parent commit is missing and no shallow boundary says so");
     }
     let ids: Vec<_> = git.objects.ids().copied().collect();
-    for id in &ids {
-        if let Err(error) = git.objects.read(*id, &mut buffer) {
-            leaks.add(id.to_string(), error.to_string());
-        }
-        if !history.objects.contains(id) {
-            leaks.add(id.to_string(), "object that HEAD does not reach");
-        }
+    // Commits and trees that HEAD reaches were read by the walk above.
+    for (id, what) in git.objects.verify(|id| history.commits.contains(id) || history.trees.contains(id)) {
+        leaks.add(id.to_string(), format!("object {id} {what}"));
+    }
+    for id in ids.iter().filter(|id| !history.objects.contains(*id)) {
+        leaks.add(id.to_string(), "object that HEAD does not reach");
     }
     git.compare_index(&tree, &mut leaks);
 

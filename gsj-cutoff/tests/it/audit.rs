@@ -1,4 +1,4 @@
-use crate::git::{Case, git, request, sentence, there, write};
+use crate::git::{Case, command, git, request, sentence, there, write};
 use gsj_cutoff::{Audit, Expectation, audit, checkout};
 use std::path::{Path, PathBuf};
 
@@ -220,6 +220,24 @@ fn hostile_link(dot_git: &Path, moved: &Path) {
     std::os::unix::fs::symlink(moved, dot_git).expect("links");
 }
 
+/// Replaces the pack of a checkout by loose objects.
+fn unpack(dest: &Path) {
+    let packs = dest.join(".git/objects/pack");
+    let away = dest.with_extension("packs");
+    std::fs::rename(&packs, &away).expect("renames");
+    std::fs::create_dir(&packs).expect("creates");
+    let pack = std::fs::read_dir(&away)
+        .expect("lists")
+        .map(|entry| entry.expect("entry").path())
+        .find(|path| path.extension().is_some_and(|extension| extension == "pack"))
+        .expect("one pack");
+    let status = command(dest, &["unpack-objects", "-q"])
+        .stdin(std::fs::File::open(pack).expect("opens"))
+        .status()
+        .expect("git runs");
+    assert!(status.success());
+}
+
 #[test]
 fn damaged_objects_and_a_tip_from_elsewhere_are_told() {
     if !there() {
@@ -229,6 +247,7 @@ fn damaged_objects_and_a_tip_from_elsewhere_are_told() {
         |cut| {
             // The content of one object under the name of another.
             let objects = cut.dest.join(".git/objects");
+            unpack(&cut.dest);
             let (page, agents) = (
                 git(&cut.dest, &["rev-parse", "HEAD:md/page_0001.md"]),
                 git(&cut.dest, &["rev-parse", "HEAD:AGENTS.md"]),

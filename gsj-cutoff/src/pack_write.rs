@@ -1,0 +1,328 @@
+//! Writing one pack and its index, byte for byte the same for the same objects in the same order.
+
+use crate::error::CutoffError;
+use crate::objects::{Objects as _, Source};
+use crate::pack::{Raw, RawKind};
+use gix::ObjectId;
+use gix::hashtable::HashMap;
+use gix::objs::Kind;
+use gix::zlib::stream::deflate::{Compress, FlushCompress};
+use gix::zlib::{Compression, Status};
+use sha1::{Digest as _, Sha1};
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// Buffered bytes of a pack before they are written.
+const BUFFER: usize = 1 << 18;
+/// The longest chain of deltas that is taken over from a source.
+const LONGEST_CHAIN: usize = 4_096;
+
+/// What is known of an object that belongs into the pack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Wanted,
+    Written(u64),
+}
+
+/// Writes the objects of a cut as one pack.
+pub(crate) struct PackWriter {
+    path: PathBuf,
+    out: Hashed,
+    entries: Vec<(ObjectId, u32, u64)>,
+    states: HashMap<ObjectId, State>,
+    compress: Compress,
+    buffer: Vec<u8>,
+    deflated: Vec<u8>,
+}
+
+/// A file whose bytes are digested as they are written.
+struct Hashed {
+    file: File,
+    digest: Sha1,
+    pending: Vec<u8>,
+    offset: u64,
+}
+
+impl Hashed {
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.offset += bytes.len() as u64;
+        self.pending.extend_from_slice(bytes);
+        if self.pending.len() >= BUFFER { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.digest.update(&self.pending);
+        self.file.write_all(&self.pending)?;
+        self.pending.clear();
+        Ok(())
+    }
+}
+
+impl PackWriter {
+    /// Begins a pack in a folder that will hold exactly the objects named.
+    pub(crate) fn begin(folder: &Path, wanted: impl Iterator<Item = ObjectId>) -> Result<Self, CutoffError> {
+        let states: HashMap<ObjectId, State> = wanted.map(|id| (id, State::Wanted)).collect();
+        let path = folder.join("pack-unfinished.pack");
+        let fault = |error| CutoffError::file("write", &path, error);
+        let file = create(&path).map_err(fault)?;
+        let mut out = Hashed { file, digest: Sha1::new(), pending: Vec::with_capacity(BUFFER), offset: 0 };
+        let count =
+            u32::try_from(states.len()).map_err(|_| fault(io::Error::other("more objects than a pack holds")))?;
+        out.put(&[&b"PACK\0\0\0\x02"[..], &count.to_be_bytes()].concat()).map_err(fault)?;
+        Ok(Self {
+            path: path.clone(),
+            out,
+            entries: Vec::with_capacity(states.len()),
+            states,
+            compress: Compress::new(Compression::BEST_SPEED),
+            buffer: Vec::new(),
+            deflated: Vec::new(),
+        })
+    }
+
+    /// Adds an object whole.
+    pub(crate) fn add(&mut self, id: ObjectId, kind: Kind, content: &[u8]) -> Result<(), CutoffError> {
+        if matches!(self.states.get(&id), Some(State::Written(_)) | None) {
+            return Ok(());
+        }
+        let mut deflated = std::mem::take(&mut self.deflated);
+        let done = deflate(&mut self.compress, content, &mut deflated)
+            .map_err(|error| CutoffError::object(id, format!("cannot be compressed: {error}")))
+            .and_then(|()| self.entry(id, type_number(kind), content.len() as u64, &[], &deflated));
+        self.deflated = deflated;
+        done
+    }
+
+    /// Adds an object as it stands in the source: as a delta where its base is wanted too, which then comes before it.
+    pub(crate) fn copy(&mut self, source: &mut Source, id: ObjectId) -> Result<(), CutoffError> {
+        let mut stack = vec![id];
+        while let Some(&id) = stack.last() {
+            if self.states.get(&id) != Some(&State::Wanted) {
+                stack.pop();
+                continue;
+            }
+            let fault = |what: String| CutoffError::object(id, what);
+            let spot = source.locate(&id);
+            let raw = match spot.and_then(|spot| Some((source.pack(spot)?, spot.offset))) {
+                Some((pack, offset)) => Some((pack, pack.raw(offset).map_err(fault)?)),
+                None => None,
+            };
+            match raw {
+                Some((_, Raw { kind: RawKind::Whole(kind), size, compressed })) => {
+                    self.entry(id, type_number(kind), size, &[], compressed)?;
+                }
+                Some((pack, Raw { kind: RawKind::Delta { base }, size, compressed })) => {
+                    let base_id = pack.id_at(base);
+                    // A base may stand in another pack too, and then it is that copy which was written: its content is
+                    // the same, so the delta fits.
+                    match base_id.and_then(|base_id| Some((base_id, *self.states.get(&base_id)?))) {
+                        Some((_, State::Written(at))) => {
+                            let distance = distance(self.out.offset - at);
+                            self.entry(id, 6, size, &distance, compressed)?;
+                        }
+                        Some((base_id, State::Wanted)) => {
+                            if stack.len() > LONGEST_CHAIN {
+                                return Err(fault("is the end of an endless chain of deltas".into()));
+                            }
+                            stack.push(base_id);
+                            continue;
+                        }
+                        None => self.whole(source, id)?,
+                    }
+                }
+                None => self.whole(source, id)?,
+            }
+            stack.pop();
+        }
+        Ok(())
+    }
+
+    fn whole(&mut self, source: &mut Source, id: ObjectId) -> Result<(), CutoffError> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let done = match source.read(id, &mut buffer)? {
+            Some(kind) => self.add(id, kind, &buffer),
+            None => Err(CutoffError::object(id, "is missing")),
+        };
+        self.buffer = buffer;
+        done
+    }
+
+    fn entry(
+        &mut self,
+        id: ObjectId,
+        number: u8,
+        size: u64,
+        base: &[u8],
+        compressed: &[u8],
+    ) -> Result<(), CutoffError> {
+        let fault = |error| CutoffError::file("write", &self.path, error);
+        let at = self.out.offset;
+        let head = header(number, size);
+        let mut checksum = crc32fast::Hasher::new();
+        for part in [&head, base, compressed] {
+            checksum.update(part);
+            self.out.put(part).map_err(fault)?;
+        }
+        self.entries.push((id, checksum.finalize(), at));
+        self.states.insert(id, State::Written(at));
+        Ok(())
+    }
+
+    /// Ends the pack, writes its index, and gives both files their names. Gives the paths.
+    pub(crate) fn finish(mut self) -> Result<[PathBuf; 2], CutoffError> {
+        let fault = |error| CutoffError::file("write", &self.path, error);
+        self.out.flush().map_err(fault)?;
+        let sum: [u8; 20] = self.out.digest.finalize().into();
+        self.out.file.write_all(&sum).map_err(fault)?;
+        self.entries.sort_unstable();
+        let stem = format!("pack-{}", hex::encode(sum));
+        let pack = self.path.with_file_name(format!("{stem}.pack"));
+        let index = self.path.with_file_name(format!("{stem}.idx"));
+        fs::rename(&self.path, &pack).map_err(fault)?;
+        create(&index)
+            .and_then(|mut file| file.write_all(&index_of(&self.entries, sum)))
+            .map_err(|error| CutoffError::file("write", &index, error))?;
+        Ok([pack, index])
+    }
+}
+
+/// A new file that its owner may read, whatever the umask.
+fn create(path: &Path) -> io::Result<File> {
+    let file = File::create_new(path)?;
+    file.set_permissions(fs::Permissions::from_mode(0o644))?;
+    Ok(file)
+}
+
+/// The index, version 2, of entries sorted by id.
+fn index_of(entries: &[(ObjectId, u32, u64)], pack_sum: [u8; 20]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(1_100 + entries.len() * 28);
+    out.extend_from_slice(b"\xfftOc\0\0\0\x02");
+    let mut at = 0;
+    for first in 0..=u8::MAX {
+        at += entries[at..].iter().take_while(|(id, ..)| id.as_slice()[0] == first).count();
+        out.extend_from_slice(&(at as u32).to_be_bytes());
+    }
+    for (id, ..) in entries {
+        out.extend_from_slice(id.as_slice());
+    }
+    for (_, checksum, _) in entries {
+        out.extend_from_slice(&checksum.to_be_bytes());
+    }
+    let mut large = Vec::new();
+    for (.., offset) in entries {
+        let small = u32::try_from(*offset).ok().filter(|offset| offset & 0x8000_0000 == 0);
+        let field = small.unwrap_or_else(|| {
+            large.push(*offset);
+            0x8000_0000 | (large.len() - 1) as u32
+        });
+        out.extend_from_slice(&field.to_be_bytes());
+    }
+    for offset in large {
+        out.extend_from_slice(&offset.to_be_bytes());
+    }
+    out.extend_from_slice(&pack_sum);
+    let sum: [u8; 20] = Sha1::digest(&out).into();
+    out.extend_from_slice(&sum);
+    out
+}
+
+fn type_number(kind: Kind) -> u8 {
+    match kind {
+        Kind::Commit => 1,
+        Kind::Tree => 2,
+        Kind::Blob => 3,
+        Kind::Tag => 4,
+    }
+}
+
+/// Kind and size: four bits of the size in the first byte, seven in each that follows.
+fn header(number: u8, size: u64) -> Vec<u8> {
+    let mut out = vec![(number << 4) | (size & 0x0f) as u8];
+    let mut rest = size >> 4;
+    while rest > 0 {
+        if let Some(last) = out.last_mut() {
+            *last |= 0x80;
+        }
+        out.push((rest & 0x7f) as u8);
+        rest >>= 7;
+    }
+    out
+}
+
+/// How far back the base of a delta begins: seven bits a byte, the highest first, one added at each step.
+fn distance(mut value: u64) -> Vec<u8> {
+    let mut out = vec![(value & 0x7f) as u8];
+    while value >= 0x80 {
+        value = (value >> 7) - 1;
+        out.push(0x80 | (value & 0x7f) as u8);
+    }
+    out.reverse();
+    out
+}
+
+fn deflate(compress: &mut Compress, content: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    // Room for what does not compress: the fastest level spends up to nine bits on a byte.
+    out.resize(content.len() + content.len() / 7 + 64, 0);
+    compress.reset();
+    match compress.compress(content, out, FlushCompress::Finish) {
+        Ok(Status::StreamEnd) => {
+            out.truncate(usize::try_from(compress.total_out()).map_err(|error| error.to_string())?);
+            Ok(())
+        }
+        Ok(status) => Err(format!("the stream did not end ({status:?})")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pack::{Pack, Reader, Spot};
+    use proptest::prelude::*;
+
+    #[test]
+    fn headers_and_distances_are_those_of_the_format() {
+        assert_eq!(header(1, 0), [0x10]);
+        assert_eq!(header(3, 15), [0x3f]);
+        assert_eq!(header(3, 16), [0xb0, 0x01]);
+        assert_eq!(header(2, 0x1234), [0xa4, 0xa3, 0x02]);
+        assert_eq!(distance(1), [1]);
+        assert_eq!(distance(127), [127]);
+        assert_eq!(distance(128), [0x80, 0]);
+        assert_eq!(distance(16_511), [0xff, 0x7f]);
+        assert_eq!(distance(16_512), [0x80, 0x80, 0]);
+    }
+
+    #[test]
+    fn offsets_beyond_two_gigabytes_go_to_the_second_table() {
+        let id = ObjectId::null(gix::hash::Kind::Sha1);
+        let index = index_of(&[(id, 7, 5_000_000_000)], [9; 20]);
+        let table = 8 + 1_024 + 20 + 4;
+        assert_eq!(index[table..table + 4], [0x80, 0, 0, 0]);
+        assert_eq!(index[table + 4..table + 12], 5_000_000_000_u64.to_be_bytes());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_packed_reads_back(contents in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..3_000), 1..6)) {
+            let folder = tempfile::TempDir::new().expect("temporary folder");
+            let id = |content: &[u8]| gix::objs::compute_hash(gix::hash::Kind::Sha1, Kind::Blob, content).expect("digests");
+            let mut writer = PackWriter::begin(folder.path(), contents.iter().map(|content| id(content))).expect("begins");
+            for content in &contents {
+                writer.add(id(content), Kind::Blob, content).expect("adds");
+            }
+            let [_, index] = writer.finish().expect("finishes");
+            let packs = [Pack::open(&index).expect("opens")];
+            prop_assert_eq!(packs[0].fault(), None);
+            let mut reader = Reader::strict();
+            let mut out = Vec::new();
+            for content in &contents {
+                let offset = packs[0].find(&id(content)).expect("is indexed");
+                let kind = reader.read(&packs, Spot { pack: 0, offset }, &mut out).expect("reads");
+                prop_assert_eq!((kind, &out), (Kind::Blob, content));
+            }
+        }
+    }
+}
