@@ -29,6 +29,8 @@ pub use array::{Array, Items};
 pub use float::float_text;
 pub use int::{Int, IntRef};
 pub use object::{Members, Object};
+#[cfg(feature = "tokenizer")]
+pub(crate) use python::quote_python;
 pub use read::{MAX_DEPTH, MAX_INTEGER_DIGITS, ReadError};
 pub use text::{Str, StrRef};
 pub use value::Value;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::StrRef;
 
 /// Appends a string in quotes, with Python's choice of quotes and escapes.
-pub(super) fn quote_python(text: StrRef<'_>, out: &mut String) {
+pub(crate) fn quote_python(text: StrRef<'_>, out: &mut String) {
     let has = |quote: char| text.code_points().any(|point| point == u32::from(quote));
     let quote = if has('\'') && !has('"') { '"' } else { '\'' };
     out.push(quote);
