@@ -22,6 +22,7 @@ mod loose;
 mod names;
 #[cfg(feature = "audit")]
 mod objects;
+pub mod scan;
 #[cfg(feature = "audit")]
 mod pack;
 #[cfg(feature = "git")]

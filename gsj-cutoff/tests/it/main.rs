@@ -1,5 +1,5 @@
 //! Tests over the crate's public surface.
-#![cfg_attr(any(feature = "git", feature = "tokens"), expect(clippy::print_stderr, reason = "a skipped test says so"))]
+#![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
 #[cfg(feature = "git")]
 mod audit;
@@ -7,11 +7,11 @@ mod audit;
 mod checkout;
 #[cfg(feature = "git")]
 mod git;
+mod scan;
 #[cfg(feature = "tokens")]
 mod tokens;
 
 /// Finds a file or folder of the shared vectors; says loudly when it is not there.
-#[cfg(feature = "tokens")]
 fn shared(path: &str) -> Option<std::path::PathBuf> {
     let found = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared").join(path);
     if found.exists() {
