@@ -108,6 +108,17 @@ pub enum CutoffError {
         /// Why not.
         what: &'static str,
     },
+    /// A remote could not be fetched.
+    #[error("fetch `{url}`: {reason}")]
+    Fetch {
+        /// The remote, without credentials.
+        url: String,
+        /// Why, without credentials.
+        reason: String,
+    },
+    /// A credential cannot be sent.
+    #[error("the credential is empty or holds control characters")]
+    Credential,
     /// Reading or writing a file failed.
     #[error("{action} `{}`", path.display())]
     File {

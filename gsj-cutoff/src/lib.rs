@@ -16,6 +16,8 @@ mod cut;
 mod error;
 #[cfg(feature = "audit")]
 mod evidence;
+#[cfg(feature = "fetch")]
+mod fetch;
 #[cfg(feature = "audit")]
 mod loose;
 #[cfg(feature = "audit")]
@@ -48,3 +50,5 @@ pub use cut::{Cut, CutReport, CutRequest, Deny, History, LaterDated, Submodule, 
 pub use error::CutoffError;
 #[cfg(feature = "audit")]
 pub use evidence::{Evidence, ObjectSet, PageCensus, without_credentials};
+#[cfg(feature = "fetch")]
+pub use fetch::{Credential, FetchRefs, FetchRequest, fetch};

@@ -4,13 +4,21 @@ use std::collections::BTreeMap;
 
 /// Renders a path for a message: control characters and broken UTF-8 escaped, length capped.
 pub(crate) fn shown(path: &[u8]) -> String {
-    const LONGEST: usize = 200;
-    let text = String::from_utf8_lossy(path);
+    escaped(&String::from_utf8_lossy(path), 200)
+}
+
+/// Renders what another program said, in the same way.
+#[cfg(feature = "fetch")]
+pub(crate) fn shown_text(text: &str) -> String {
+    escaped(text, 2_000)
+}
+
+fn escaped(text: &str, longest: usize) -> String {
     let mut out = String::new();
-    for character in text.chars().take(LONGEST) {
+    for character in text.chars().take(longest) {
         if character.is_control() { out.extend(character.escape_default()) } else { out.push(character) }
     }
-    if text.chars().nth(LONGEST).is_some() {
+    if text.chars().nth(longest).is_some() {
         out.push_str("...");
     }
     out

@@ -1,9 +1,11 @@
 //! `gsj cutoff`: truncated checkouts and what they really hold.
 
+mod checkout;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use gsj_cutoff::{CheckoutRequest, CutoffError, Expectation, audit, checkout};
+use gsj_cutoff::{CutoffError, Expectation, audit};
 
 use crate::error::{CliError, Kind};
 use crate::output::{self, Format, FormatArg};
@@ -20,30 +22,9 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Make a checkout that holds one commit and nothing later, and print its evidence.
-    #[command(
-        after_help = "Example:\n  gsj cutoff checkout --repo /srv/repos/o/harbor-lease.git --branch timestep-12 --dest /tmp/w"
-    )]
-    Checkout {
-        /// The case's bare repository on this machine, a path or a file:// URL.
-        #[arg(long)]
-        repo: String,
-        /// The branch, `timestep-T`.
-        #[arg(long)]
-        branch: String,
-        /// Where the checkout goes; must not exist or be empty.
-        #[arg(long)]
-        dest: PathBuf,
-        /// The last page [default: the branch's number]
-        #[arg(long)]
-        timestep: Option<u32>,
-        /// The recipe that the repository was made by, stated in the evidence
-        #[arg(long, value_parser = ["sealed", "reference"], default_value = "sealed")]
-        recipe: String,
-        /// The case id [default: the repository's name]
-        #[arg(long)]
-        case: Option<String>,
-    },
+    /// Make a checkout that holds a cut of a repository and nothing later, and print its evidence.
+    #[command(after_help = checkout::EXAMPLES)]
+    Checkout(checkout::Args),
     /// Walk a checkout object by object and say what it holds.
     #[command(
         after_help = "Example:\n  gsj cutoff audit /tmp/w --timestep 12 --forbid-from /srv/repos/o/harbor-lease.git"
@@ -64,27 +45,7 @@ enum Action {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     match args.action {
-        Action::Checkout { repo, branch, dest, timestep, recipe, case } => {
-            let timestep = timestep
-                .or_else(|| branch.strip_prefix("timestep-").and_then(|number| number.parse().ok()))
-                .ok_or_else(|| CliError::usage(format!("`{branch}` names no timestep")).hint("--timestep T"))?;
-            let source = local(&repo)?;
-            let name = source.file_name().map(|n| n.to_string_lossy().trim_end_matches(".git").to_owned());
-            let case_id = case.or(name).unwrap_or_default();
-            let clone_url = format!("file://{}", source.display());
-            let evidence = checkout(&CheckoutRequest {
-                source: &source,
-                branch: &branch,
-                case_id: &case_id,
-                timestep,
-                clone_url: &clone_url,
-                recipe: &recipe,
-                dest: &dest,
-            })
-            .map_err(|error| told(&error))?;
-            output::json_pretty(&evidence);
-            Ok(ExitCode::SUCCESS)
-        }
+        Action::Checkout(args) => checkout::run(args),
         Action::Audit { dir, timestep, forbid_from, format } => {
             if !dir.join(".git").is_dir() {
                 return Err(CliError::usage(format!("`{}` is no checkout: it has no folder .git", dir.display()))
@@ -109,23 +70,21 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     }
 }
 
-/// The absolute path of a repository that is given as a path or a `file://` URL.
-fn local(repo: &str) -> Result<PathBuf, CliError> {
-    let path = repo.strip_prefix("file://").unwrap_or(repo);
-    if path.contains("://") {
-        return Err(CliError::usage("--repo: only a path or a file:// URL is built in yet")
-            .hint("git clone --bare URL case.git, then --repo case.git"));
-    }
-    std::path::absolute(path).map_err(|error| CliError::usage(format!("--repo {repo}: {error}")))
-}
-
 /// A wrong option is usage; what is wrong with the objects of a repository or checkout is a failure.
 fn told(error: &CutoffError) -> CliError {
     let (kind, hint) = match error {
         CutoffError::Source { .. } => {
-            (Kind::Usage, Some("name a bare repository, as `gsj estate scaffold` makes them"))
+            (Kind::Usage, Some("name a repository, as `gsj estate scaffold` makes them or `git clone` does"))
         }
-        CutoffError::BranchMissing { .. } | CutoffError::BranchTimestep { .. } => (Kind::Usage, None),
+        CutoffError::BranchMissing { .. }
+        | CutoffError::BranchTimestep { .. }
+        | CutoffError::HistoryOfTimestep { .. }
+        | CutoffError::NothingBefore { .. }
+        | CutoffError::Id { .. }
+        | CutoffError::Date { .. }
+        | CutoffError::Credential => (Kind::Usage, None),
+        CutoffError::Fetch { .. } => (Kind::Server, Some("a remote that asks for a password: --credential-env NAME")),
+        CutoffError::Denied { .. } => (Kind::Failed, Some("cut before it: --commit its parent, or an earlier --date")),
         CutoffError::Destination { .. } => (Kind::Usage, Some("a folder that is empty or not there: --dest DIR")),
         _ => (Kind::Failed, None),
     };

@@ -135,3 +135,24 @@ pub(crate) fn snapshot(root: &Path) -> Vec<(PathBuf, u32, Vec<u8>)> {
     files.sort();
     files
 }
+
+/// Runs git with bytes on its standard input and gives its standard output.
+pub(crate) fn feed(dir: &Path, arguments: &[&str], input: &[u8]) -> String {
+    use std::io::Write as _;
+    use std::process::Stdio;
+    let mut child = command(dir, arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("git runs");
+    let mut stdin = child.stdin.take().expect("is piped");
+    let output = std::thread::scope(|scope| {
+        scope.spawn(move || stdin.write_all(input).expect("git reads"));
+        child.wait_with_output().expect("git ends")
+    });
+    assert!(output.status.success(), "git {arguments:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Runs git with variables beside the usual ones.
+pub(crate) fn git_at(dir: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    let output = command(dir, arguments).envs(variables.iter().copied()).output().expect("git runs");
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

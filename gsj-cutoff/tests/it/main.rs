@@ -6,7 +6,16 @@ mod audit;
 #[cfg(feature = "git")]
 mod checkout;
 #[cfg(feature = "git")]
+mod cut;
+mod features;
+#[cfg(feature = "fetch")]
+mod fetch;
+#[cfg(feature = "git")]
+mod field;
+#[cfg(feature = "git")]
 mod git;
+#[cfg(feature = "git")]
+mod hostile;
 mod scan;
 #[cfg(feature = "tokens")]
 mod tokens;
