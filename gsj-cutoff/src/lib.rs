@@ -24,7 +24,6 @@ mod loose;
 mod names;
 #[cfg(feature = "audit")]
 mod objects;
-pub mod scan;
 #[cfg(feature = "audit")]
 mod pack;
 #[cfg(feature = "git")]
@@ -33,6 +32,7 @@ mod pack_write;
 mod patch_id;
 #[cfg(feature = "git")]
 mod plan;
+pub mod scan;
 #[cfg(feature = "audit")]
 mod source;
 #[cfg(feature = "tokens")]

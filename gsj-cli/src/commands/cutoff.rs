@@ -24,7 +24,7 @@ pub(crate) struct Args {
 enum Action {
     /// Make a checkout that holds a cut of a repository and nothing later, and print its evidence.
     #[command(after_help = checkout::EXAMPLES)]
-    Checkout(checkout::Args),
+    Checkout(Box<checkout::Args>),
     /// Walk a checkout object by object and say what it holds.
     #[command(
         after_help = "Example:\n  gsj cutoff audit /tmp/w --timestep 12 --forbid-from /srv/repos/o/harbor-lease.git"
@@ -45,7 +45,7 @@ enum Action {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     match args.action {
-        Action::Checkout(args) => checkout::run(args),
+        Action::Checkout(args) => checkout::run(&args),
         Action::Audit { dir, timestep, forbid_from, format } => {
             if !dir.join(".git").is_dir() {
                 return Err(CliError::usage(format!("`{}` is no checkout: it has no folder .git", dir.display()))

@@ -80,8 +80,8 @@ fn history(text: &str) -> Result<History, String> {
     }
 }
 
-pub(super) fn run(args: Args) -> Result<ExitCode, CliError> {
-    let at = place(&args)?;
+pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
+    let at = place(args)?;
     let history = args.history.unwrap_or(if args.branch.is_some() { History::None } else { History::Full });
     let deny: Vec<Deny> = args.deny.iter().map(|text| denied(text)).collect();
     let remote = args.repo.contains("://") && !args.repo.starts_with("file://");
@@ -90,7 +90,7 @@ pub(super) fn run(args: Args) -> Result<ExitCode, CliError> {
     }
     let (source, clone_url, _fetched) = if remote {
         let fetched = Fetched::new()?;
-        fetch_into(&args, &at, history, &fetched.0)?;
+        fetch_into(args, &at, history, &fetched.0)?;
         (fetched.0.clone(), args.repo.clone(), Some(fetched))
     } else {
         let path = args.repo.strip_prefix("file://").unwrap_or(&args.repo);
