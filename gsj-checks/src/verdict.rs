@@ -42,7 +42,7 @@ impl From<ReadError> for Unreadable {
 pub struct Verdict {
     /// The body's `session_id`, when it is a string.
     pub session_id: Option<String>,
-    /// What is wrong, in the order of `checks.md` section 8.
+    /// What is wrong, in the order of `checks.md` sections 8 and 13.1.
     pub findings: Vec<String>,
     /// Set when there was no body to judge; then there are no findings.
     pub unreadable: Option<Unreadable>,

@@ -10,15 +10,19 @@ use crate::validate::Context;
 pub(crate) fn check(trace: &Trace<'_>, context: &Context<'_>, findings: &mut Vec<String>) -> Result<(), PinsError> {
     let Some(ends) = context.pins.end_of_turn_ids()? else { return Ok(()) };
     let ids = trace.array("response_ids");
-    let is_end = |at: usize| ids.get(at).is_some_and(|id| ends.iter().any(|end| equals(id, *end)));
     let mut inside = Tally::default();
     for turn in Mask::of(trace).turns() {
-        // A mask may be longer than the response.
-        let end = turn.end.min(ids.len());
-        for at in turn.start..end.saturating_sub(1) {
-            if is_end(at) {
-                inside.note(at);
+        // A mask may be longer than the response: a turn clips, or lies wholly behind it.
+        let last = turn.end.min(ids.len()).saturating_sub(1);
+        let before_last = turn.start..last.max(turn.start);
+        match ids.as_u32s() {
+            Some(bare) => {
+                let span = bare.get(before_last.clone()).unwrap_or_default();
+                span.iter().zip(before_last).filter(|(id, _)| ends.contains(id)).for_each(|(_, at)| inside.note(at));
             }
+            None => before_last
+                .filter(|at| ids.get(*at).is_some_and(|id| ends.iter().any(|end| equals(id, *end))))
+                .for_each(|at| inside.note(at)),
         }
     }
     inside.report("G6:end_of_turn_inside_span", findings);

@@ -2,6 +2,7 @@
 
 mod agents;
 pub(crate) mod body;
+mod built;
 mod defects;
 mod forks;
 mod later;

@@ -253,6 +253,20 @@ fn d9_turns_that_were_trained_as_one_are_seen() {
 }
 
 #[test]
+fn d9_a_turn_behind_the_last_token_is_empty() {
+    for mask in ["[1,1,1,0,0,0,0,0,0,0,1]", "[0,0,0,0,0,0,0,0,0,0,0,1,1,1]", "[1,1,1,0,0,0,0,1,1,1,1]"] {
+        let found = findings(&of_trace("loss_mask", mask), Profile::Strict);
+        assert!(found[0].starts_with("LP8:"), "{found:?}");
+        assert!(!found.iter().any(|finding| finding.starts_with("G6:end_of_turn")), "{found:?}");
+    }
+    // Ids that are no bare numbers are looked at one by one.
+    let mut body = of_trace("response_ids/0", "9.0");
+    *at(&mut body, "/trajectory/traces/0/response_ids/8") = json("true");
+    let found = findings(&body, Profile::Strict);
+    assert!(found.contains(&"G6:end_of_turn_inside_span:first=0:count=1".to_owned()), "{found:?}");
+}
+
+#[test]
 fn d11_no_remotes_is_the_integer_0() {
     for (odd, shown) in [("false", "False"), ("0.0", "0.0"), ("-0.0", "-0.0")] {
         assert_caught(
