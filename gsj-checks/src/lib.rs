@@ -20,7 +20,7 @@ pub use finding_pages::{FindingPage, finding_pages};
 pub use gates::{Gate, gates};
 pub use gsj_pins::{Pins, PinsError};
 pub use later::LaterText;
-pub use many::validate_many;
+pub use many::{map_many, validate_many};
 pub use policy::{Policy, PolicyError};
 pub use profile::Profile;
 pub use validate::{validate, validate_parsed, validate_parsed_with, validate_with};

@@ -40,12 +40,24 @@ where
     I: IntoIterator,
     I::Item: AsRef<[u8]> + Send,
 {
+    map_many(bodies, move |body| validate(body.as_ref(), pins, policy))
+}
+
+/// [`validate_many`] with an answer of the caller's own, for bodies that come wrapped in something or whose names go with
+/// them.
+pub fn map_many<I, A, F>(bodies: I, answer: F) -> impl Iterator<Item = A> + use<I, A, F>
+where
+    I: IntoIterator,
+    I::Item: AsRef<[u8]> + Send,
+    A: Send,
+    F: Fn(I::Item) -> A + Sync,
+{
     let mut bodies = bodies.into_iter().fuse();
     let mut answers = VecDeque::new();
     std::iter::from_fn(move || {
         if answers.is_empty() {
             let batch = take_batch(&mut bodies, BODIES_PER_THREAD * threads());
-            answers = judge(batch, |body| validate(body.as_ref(), pins, policy));
+            answers = judge(batch, &answer);
         }
         answers.pop_front()
     })
