@@ -9,7 +9,7 @@ pub enum PinsError {
     /// There is no usable document.
     #[error(
         "pins `{label}` cannot be used: {reason}; name the estate's pins file with --pins, GSJ_PINS_PATH or checks.pins \
-         (docs/operator.md says what it holds; `gsj demo` writes one as an example)"
+         (`gsj pins derive` makes one; docs/pins.md says what it holds)"
     )]
     Unusable {
         /// Where the document was looked for.
@@ -19,8 +19,8 @@ pub enum PinsError {
     },
     /// One approved set is missing or malformed.
     #[error(
-        "pins `{label}`: `pins.{key}` {reason}; correct the file (docs/operator.md says what it holds) or name another \
-         with --pins, GSJ_PINS_PATH or checks.pins"
+        "pins `{label}`: `pins.{key}` {reason}; make the file anew (`gsj pins derive`; docs/pins.md says what it holds) or \
+         name another with --pins, GSJ_PINS_PATH or checks.pins"
     )]
     Key {
         /// Where the document came from.

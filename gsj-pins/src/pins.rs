@@ -171,13 +171,13 @@ mod tests {
         assert_eq!(
             missing,
             "pins `p.json` cannot be used: it is not there; name the estate's pins file with --pins, GSJ_PINS_PATH or \
-             checks.pins (docs/operator.md says what it holds; `gsj demo` writes one as an example)"
+             checks.pins (`gsj pins derive` makes one; docs/pins.md says what it holds)"
         );
         let key = pins(r#"{"pins":{}}"#).approved(Key::Settings).expect_err("a fault").to_string();
         assert_eq!(
             key,
-            "pins `p.json`: `pins.settings_hash` is missing; correct the file (docs/operator.md says what it holds) or \
-             name another with --pins, GSJ_PINS_PATH or checks.pins"
+            "pins `p.json`: `pins.settings_hash` is missing; make the file anew (`gsj pins derive`; docs/pins.md says what \
+             it holds) or name another with --pins, GSJ_PINS_PATH or checks.pins"
         );
     }
 
