@@ -46,6 +46,12 @@ impl CliError {
         this
     }
 
+    /// Says which thing the error is about, where the library cannot know its name.
+    pub(crate) fn named(mut self, name: &str) -> Self {
+        self.message = format!("`{name}`: {}", self.message);
+        self
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self

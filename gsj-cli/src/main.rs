@@ -3,7 +3,9 @@
 mod commands;
 mod environment;
 mod error;
+mod inputs;
 mod output;
+mod progress;
 mod terminal;
 
 use std::process::ExitCode;

@@ -28,15 +28,21 @@ impl FormatArg {
 /// Prints a JSON document on one line.
 pub(crate) fn json(value: &impl serde::Serialize) {
     if let Ok(text) = serde_json::to_string(value) {
-        line(&text);
+        exact(&text);
     }
 }
 
 /// Prints a JSON document for people to read.
 pub(crate) fn json_pretty(value: &impl serde::Serialize) {
     if let Ok(text) = serde_json::to_string_pretty(value) {
-        line(&text);
+        exact(&text);
     }
+}
+
+/// Prints one line byte for byte: [`line`] drops what looks like an escape sequence where colours can't be shown.
+pub(crate) fn exact(text: &str) {
+    let mut out = std::io::stdout().lock();
+    drop(writeln!(out, "{text}"));
 }
 
 /// Prints one line; a reader that went away is no fault of ours.

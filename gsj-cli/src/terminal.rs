@@ -31,3 +31,46 @@ pub(crate) fn width() -> usize {
         .unwrap_or(100)
         .min(160)
 }
+
+/// Breaks a text between words into lines of at most `width` columns; a longer word is broken, one line at least.
+pub(crate) fn fold(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines = Vec::new();
+    let (mut line, mut used) = (String::new(), 0);
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length <= width {
+            line.push(' ');
+            line.push_str(word);
+            used += 1 + length;
+            continue;
+        }
+        if used > 0 {
+            lines.push(std::mem::take(&mut line));
+            used = 0;
+        }
+        for c in word.chars() {
+            if used == width {
+                lines.push(std::mem::take(&mut line));
+                used = 0;
+            }
+            line.push(c);
+            used += 1;
+        }
+    }
+    lines.push(line);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fold;
+
+    #[test]
+    fn lines_break_between_words_and_long_words_break_anywhere() {
+        assert_eq!(fold("one two three", 7), ["one two", "three"]);
+        assert_eq!(fold("seventeen letters", 9), ["seventeen", "letters"]);
+        assert_eq!(fold("G3:abcdef", 4), ["G3:a", "bcde", "f"]);
+        assert_eq!(fold("", 4), [""]);
+    }
+}

@@ -8,6 +8,8 @@ mod demo;
 mod engine;
 mod estate;
 mod gates;
+mod pins;
+mod reconstruct;
 mod retrieval;
 mod runtime;
 mod serve;
@@ -30,8 +32,12 @@ pub(crate) enum Command {
     Submit(submit::Args),
     /// Run the validators on session results.
     Check(check::Args),
+    /// Build trajectories from completion sessions.
+    Reconstruct(reconstruct::Args),
     /// Show one session result as a person reads it.
     Show(show::Args),
+    /// Make, show, compare and verify the approved sets.
+    Pins(pins::Args),
     /// Run the scripted engine, for demos and tests.
     Engine(engine::Args),
     /// Install, list and verify agents.
@@ -60,7 +66,9 @@ impl Command {
             Self::Serve(args) => serve::run(args),
             Self::Submit(args) => submit::run(args),
             Self::Check(args) => check::run(args),
+            Self::Reconstruct(args) => reconstruct::run(args),
             Self::Show(args) => show::run(&args),
+            Self::Pins(args) => pins::run(args),
             Self::Engine(args) => engine::run(args),
             Self::Agent(args) => agent::run(args),
             Self::Config(args) => config::run(&args),

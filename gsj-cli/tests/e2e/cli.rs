@@ -38,6 +38,12 @@ fn every_subcommands_help_ends_with_an_example() {
         vec!["submit"],
         vec!["check"],
         vec!["show"],
+        vec!["reconstruct"],
+        vec!["pins", "show"],
+        vec!["pins", "verify"],
+        vec!["pins", "diff"],
+        vec!["pins", "derive"],
+        vec!["pins", "hash"],
         vec!["engine"],
         vec!["agent", "install"],
         vec!["agent", "list"],
@@ -129,7 +135,10 @@ fn check_says_what_it_could_not_use() {
     refused(gsj().args(["check", "--format", "json", "--pins"]).arg(&pins).arg(&file), 1, &["invalid_json"]);
     refused(gsj().args(["check", "--pins"]).arg(&pins).arg("/no/such/file.json"), 2, &["/no/such/file.json"]);
     refused(gsj().arg("check").arg(&file).current_dir(folder.path()), 2, &["--pins", "GSJ_PINS_PATH"]);
-    refused(gsj().args(["check", "--profile", "strict", "--pins"]).arg(&pins).arg(&file), 2, &["strict"]);
+    refused(gsj().args(["check", "--profile", "lax", "--pins"]).arg(&pins).arg(&file), 2, &["strict", "reference"]);
+    refused(gsj().args(["check", "--policy", "x=1", "--pins"]).arg(&pins).arg(&file), 2, &["x=1", "allow_forks"]);
+    refused(gsj().args(["check", "--policy", "x", "--pins"]).arg(&pins).arg(&file), 2, &["KEY=VALUE"]);
+    refused(gsj().args(["check", "--pins"]).arg(&pins).arg(folder.path().join("none.jsonl")), 2, &["none.jsonl"]);
     std::fs::write(&file, r#"{"session_id":"s","status":"COMPLETED","trajectory":{"traces":[{}]}}"#).unwrap();
     refused(
         gsj().args(["check", "--format", "json", "--pins", "/no/pins.json"]).arg(&file),

@@ -8,12 +8,17 @@
     reason = "a test ends where something is not as it should be"
 )]
 
+mod checking;
 mod cli;
 mod crash;
 mod demo;
 mod isolation;
 mod many;
+mod pins;
 mod real_engine;
+mod reconstructing;
 mod reference;
 mod serve;
+mod showing;
 mod support;
+mod vectors;

@@ -1,208 +1,128 @@
 //! `gsj check`: the validators on session results.
 
-use std::collections::BTreeMap;
-use std::io::{IsTerminal as _, Read as _};
-use std::path::{Path, PathBuf};
+mod report;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use gsj_checks::{Policy, Profile, Verdict, validate};
-use gsj_pins::Pins;
-use gsj_trace::json::Value;
+use gsj_checks::{Policy, Profile, Verdict, map_many, validate_parsed};
+use gsj_pins::{Pins, PinsError};
+use gsj_trace::json::{Value, ValueRef};
 
-use super::gates;
 use crate::environment;
 use crate::error::{CliError, Context as _};
+use crate::inputs::{Document, Inputs};
 use crate::output::{self, Format, FormatArg};
-use crate::terminal::{self, BOLD, GREEN, RED, paint, progress};
+use crate::progress::Progress;
+use report::{Judged, Report};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  gsj check --pins pins.json /var/lib/gsj/demo/traces")]
+#[command(
+    after_help = "Example:\n  gsj check --pins pins.json /var/lib/gsj/demo/traces\n  gsj check --policy require_fidelity=false traces-of-the-python-reference.jsonl"
+)]
 pub(crate) struct Args {
     /// `.json` files (a document each), `.jsonl` files (one a line), folders, or `-`
-    #[arg(required = true)]
+    #[arg(required = true, value_name = "FILE")]
     inputs: Vec<PathBuf>,
     /// The pins file [default: $GSJ_PINS_PATH, else ./pins/pins.gsj.json]
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     pins: Option<PathBuf>,
-    /// Which validators: only `reference` is built in yet
-    #[arg(long, value_enum, default_value_t = ProfileArg::Reference)]
-    profile: ProfileArg,
-    /// A knob of the policy, for example `zero_at_mask1_max_rate=0.1`
-    #[arg(long = "policy", value_name = "KEY=VALUE")]
-    policy: Vec<String>,
+    #[command(flatten)]
+    rules: Rules,
     #[command(flatten)]
     format: FormatArg,
 }
 
-/// Which set of validators runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum ProfileArg {
-    /// The reference's rules.
-    Reference,
-    /// The reference's rules and those against its defects.
-    Strict,
+/// The options that say how results are judged.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Rules {
+    /// Which validators: `strict`, or `reference` for what the Python reference says
+    #[arg(long, default_value = Profile::Strict.name(), value_parser = Profile::ALL.map(Profile::name))]
+    profile: String,
+    /// A knob of the policy; there are sentinel_threshold, zero_at_mask1_max_rate, reject_toolless_roster,
+    /// require_fidelity, max_inexact_contexts, count_retokenized and allow_forks
+    #[arg(long = "policy", value_name = "KEY=VALUE")]
+    policy: Vec<String>,
+}
+
+impl Rules {
+    pub(crate) fn policy(&self) -> Result<Policy, CliError> {
+        let mut policy = Policy::of(self.profile.parse().usage()?);
+        for knob in &self.policy {
+            let Some((key, value)) = knob.split_once('=') else {
+                return Err(CliError::usage(format!("--policy {knob}: must be KEY=VALUE"))
+                    .hint(format!("the keys are {}", Policy::KEYS.join(", "))));
+            };
+            policy.set(key, value).map_err(|error| CliError::usage(format!("--policy {knob}: {error}")))?;
+        }
+        Ok(policy)
+    }
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
-    let policy = policy(args.profile, &args.policy)?;
+    let policy = args.rules.policy()?;
     let format = args.format.resolve();
     let pins = Pins::read(&pins_file(args.pins)?);
-    let mut inputs = Vec::new();
-    for input in &args.inputs {
-        collect(input, true, &mut inputs)?;
-    }
-    if inputs.is_empty() {
-        let looked = args.inputs.iter().map(|input| format!("`{}`", input.display())).collect::<Vec<_>>().join(", ");
-        return Err(CliError::usage(format!("no .json or .jsonl file in {looked}")));
-    }
-    progress("profile: reference (strict is not built in yet)");
-    let mut tally = Tally::default();
-    let many = inputs.len() > 1;
-    for input in &inputs {
-        let bytes = read(input)?;
-        for (source, body) in bodies(input, &bytes) {
-            let verdict = match verdict(body, &pins, &policy) {
-                Ok(verdict) => verdict,
-                Err(error) => return pins_fault(format, &source, &error),
-            };
-            tally.add(&verdict);
-            print(format, &source, &verdict, many);
+    let inputs = Inputs::open(&args.inputs, &["jsonl"])?;
+    let mut report = Report::new(format, &policy, Progress::new(inputs.size()));
+    // A file that cannot be read ends the run, after what came before it was told.
+    let mut broken = None;
+    let documents = inputs.map_while(|document| document.map_err(|error| broken = Some(error)).ok());
+    for (judged, answer) in map_many(documents, |document| judge(document, &pins, &policy)) {
+        match answer {
+            Ok(verdict) => report.add(judged, verdict),
+            Err(error) => {
+                report.interrupt();
+                return pins_fault(format, &judged.source, &error);
+            }
         }
     }
-    if format == Format::Human {
-        tally.print();
+    report.finish();
+    match broken {
+        Some(error) => Err(error),
+        None => Ok(if report.rejected() == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }),
     }
-    Ok(if tally.rejected == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
 /// Where the pins are, by the order of spec `checks.md` 5.2.
 pub(crate) fn pins_file(option: Option<PathBuf>) -> Result<PathBuf, CliError> {
-    if let Some(path) = option.or_else(environment::pins_path) {
+    if let Some(path) = known_pins_file(option) {
         return Ok(path);
-    }
-    let fallback = PathBuf::from("pins/pins.gsj.json");
-    if fallback.exists() {
-        return Ok(fallback);
     }
     Err(CliError::usage(
         "no pins file: neither --pins nor GSJ_PINS_PATH is given, and ./pins/pins.gsj.json is not there",
     )
-    .hint("`gsj demo` writes one beside its traces; an estate's own belongs into its configuration's `checks.pins`"))
+    .hint("`gsj pins derive` makes one from artifacts (docs/pins.md); `gsj demo` writes one beside its traces"))
 }
 
-/// Builds the policy from the options.
-pub(crate) fn policy(profile: ProfileArg, knobs: &[String]) -> Result<Policy, CliError> {
-    if profile == ProfileArg::Strict {
-        return Err(CliError::usage("profile `strict` is not built in yet").hint("--profile reference"));
-    }
-    let mut policy = Policy { profile: Profile::Reference, ..Policy::default() };
-    for knob in knobs {
-        let bad = |why: &str| CliError::usage(format!("--policy {knob}: {why}"));
-        let Some((key, value)) = knob.split_once('=') else { return Err(bad("must be KEY=VALUE")) };
-        let number = || value.parse::<f64>().map_err(|_| bad("the value must be a number"));
-        match key {
-            "sentinel_threshold" => policy.sentinel_threshold = number()?,
-            "zero_at_mask1_max_rate" => policy.zero_at_mask1_max_rate = number()?,
-            "reject_toolless_roster" => {
-                policy.reject_toolless_roster =
-                    value.parse().map_err(|_| bad("the value must be `true` or `false`"))?;
-            }
-            _ => {
-                return Err(bad("no such key; there are sentinel_threshold, zero_at_mask1_max_rate and \
-                                reject_toolless_roster"));
-            }
-        }
-    }
-    Ok(policy)
+/// The pins file, where there is any.
+pub(crate) fn known_pins_file(option: Option<PathBuf>) -> Option<PathBuf> {
+    let fallback = || Some(PathBuf::from("pins/pins.gsj.json")).filter(|path| path.exists());
+    option.or_else(environment::pins_path).or_else(fallback)
 }
 
-fn collect(path: &Path, named: bool, found: &mut Vec<PathBuf>) -> Result<(), CliError> {
-    if path.as_os_str() == "-" {
-        found.push(path.to_owned());
-        return Ok(());
-    }
-    let fault = |error: std::io::Error| CliError::usage(format!("read `{}`: {error}", path.display()));
-    if std::fs::metadata(path).map_err(fault)?.is_dir() {
-        let mut entries: Vec<PathBuf> = std::fs::read_dir(path)
-            .map_err(fault)?
-            .map(|entry| entry.map(|e| e.path()))
-            .collect::<Result<_, _>>()
-            .map_err(fault)?;
-        entries.sort();
-        for entry in entries {
-            collect(&entry, false, found)?;
-        }
-    } else if named || path.extension().is_some_and(|ext| ext == "json" || ext == "jsonl") {
-        found.push(path.to_owned());
-    }
-    Ok(())
+/// Validates a document, read once; a file of the quarantine is unwrapped first.
+fn judge(document: Document, pins: &Pins, policy: &Policy) -> (Judged, Result<Verdict, PinsError>) {
+    let answer = match Value::parse(&document.bytes) {
+        Ok(value) => validate_parsed(unwrapped(value.as_ref()), pins, policy),
+        // Pins that cannot be used are a fault whatever the body is.
+        Err(_) => gsj_checks::validate(&document.bytes, pins, policy),
+    };
+    let escapes = answer.as_ref().is_ok_and(|verdict| report::may_hold_escapes(verdict, &document.bytes));
+    let size = document.bytes.len() as u64;
+    (Judged { source: document.source, size, escapes }, answer)
 }
 
-fn read(input: &Path) -> Result<Vec<u8>, CliError> {
-    let fault = |error: std::io::Error| CliError::usage(format!("read `{}`: {error}", input.display()));
-    if input.as_os_str() == "-" {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).map_err(fault)?;
-        return Ok(bytes);
-    }
-    std::fs::read(input).map_err(fault)
-}
-
-/// The bodies of a file: one, or one a line for `.jsonl`.
-fn bodies<'b>(input: &Path, bytes: &'b [u8]) -> Vec<(String, &'b [u8])> {
-    let name = input.display().to_string();
-    if input.extension().is_none_or(|ext| ext != "jsonl") {
-        return vec![(name, bytes)];
-    }
-    bytes
-        .split(|byte| *byte == b'\n')
-        .enumerate()
-        .filter(|(_, line)| !line.trim_ascii().is_empty())
-        .map(|(index, line)| (format!("{name}:{}", index + 1), line))
-        .collect()
-}
-
-/// Validates a body; a file of the quarantine is unwrapped first.
-pub(crate) fn verdict(body: &[u8], pins: &Pins, policy: &Policy) -> Result<Verdict, gsj_pins::PinsError> {
-    if let Ok(value) = Value::parse(body)
-        && let Some(inner) = value.get("session_result")
-        && value.get("findings").is_some_and(|findings| findings.as_array().is_some())
-        && inner.as_object().is_some()
-    {
-        return gsj_checks::validate_parsed(inner, pins, policy);
-    }
-    validate(body, pins, policy)
-}
-
-fn print(format: Format, source: &str, verdict: &Verdict, many: bool) {
-    match (format, &verdict.unreadable) {
-        (Format::Json, Some(unreadable)) => output::json(&serde_json::json!({
-            "source": source, "session_id": null, "error": unreadable.code(), "message": unreadable.to_string(),
-        })),
-        (Format::Json, None) => output::json(&serde_json::json!({
-            "source": source, "session_id": verdict.session_id, "findings": verdict.findings,
-        })),
-        (Format::Human, Some(unreadable)) => {
-            output::line(&format!("{} {source}: {}: {unreadable}", paint(RED, "✗"), unreadable.code()));
-        }
-        (Format::Human, None) => {
-            let session = verdict.session_id.as_deref().unwrap_or("no session id");
-            if verdict.findings.is_empty() {
-                output::line(&format!("{} {source} ({session})", paint(GREEN, "✓")));
-            } else {
-                output::line(&format!("{} {source} ({session})", paint(RED, "✗")));
-                for finding in &verdict.findings {
-                    output::line(&format!("    {finding}"));
-                }
-            }
-            if !many {
-                output::line(&gates::table(&verdict.findings, terminal::width()));
-            }
-        }
+/// The session result, or the one inside a file of the quarantine.
+pub(crate) fn unwrapped(value: ValueRef<'_>) -> ValueRef<'_> {
+    let is_wrapped = value.get("findings").is_some_and(|findings| findings.as_array().is_some());
+    match value.get("session_result") {
+        Some(inner) if is_wrapped && inner.as_object().is_some() => inner,
+        _ => value,
     }
 }
 
-fn pins_fault(format: Format, source: &str, error: &gsj_pins::PinsError) -> Result<ExitCode, CliError> {
+fn pins_fault(format: Format, source: &str, error: &PinsError) -> Result<ExitCode, CliError> {
     if format == Format::Json {
         output::json(&serde_json::json!({
             "source": source, "error": "pins_configuration", "message": error.to_string(),
@@ -210,38 +130,4 @@ fn pins_fault(format: Format, source: &str, error: &gsj_pins::PinsError) -> Resu
         return Ok(ExitCode::from(2));
     }
     Err::<ExitCode, _>(error.clone()).usage()
-}
-
-/// Counts over all results.
-#[derive(Debug, Default)]
-struct Tally {
-    seen: usize,
-    rejected: usize,
-    by_rule: BTreeMap<String, usize>,
-}
-
-impl Tally {
-    fn add(&mut self, verdict: &Verdict) {
-        self.seen += 1;
-        if verdict.unreadable.is_some() || !verdict.findings.is_empty() {
-            self.rejected += 1;
-        }
-        for finding in &verdict.findings {
-            let rule: Vec<&str> = finding.splitn(3, ':').take(2).collect();
-            *self.by_rule.entry(rule.join(":")).or_default() += 1;
-        }
-    }
-
-    fn print(&self) {
-        if self.seen < 2 {
-            return;
-        }
-        output::line(&format!("\n{}", paint(BOLD, &format!("{} results, {} rejected", self.seen, self.rejected))));
-        for (rule, count) in &self.by_rule {
-            output::line(&format!("{count:>8}  {rule}"));
-        }
-        if std::io::stderr().is_terminal() && self.rejected > 0 {
-            progress("a line per result: --format json");
-        }
-    }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use gsj_checks::{Policy, Profile};
 use gsj_client::{Collected, Item};
 use gsj_trace::json::Value;
 use gsj_trace::outline::{Outline, render};
@@ -33,7 +34,7 @@ pub(crate) fn report(format: Format, estate: &Estate, collected: &Collected) -> 
     let value = Value::parse(&item.bytes).failed()?;
     output::line(&render(&Outline::of(&value), terminal::width()));
     output::line(&format!("\n{}", paint(BOLD, "gates (profile reference)")));
-    output::line(&gates::table(&findings, terminal::width()));
+    output::line(&gates::table(&findings, &Policy::of(Profile::Reference), terminal::width()));
     output::line(&format!("\n{}", paint(BOLD, "where")));
     place("trace", trace.as_deref());
     place("transcript", Some(&artifacts.join("pi_transcript.jsonl")));
