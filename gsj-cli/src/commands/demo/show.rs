@@ -54,7 +54,8 @@ pub(crate) fn report(format: Format, estate: &Estate, collected: &Collected) -> 
     if accepted {
         output::line(&paint(GREEN, "accepted"));
         if let Some(trace) = &trace {
-            output::line(&format!("again: gsj check --pins {} {}", estate.pins_path().display(), trace.display()));
+            let (pins, trace) = (estate.pins_path(), trace.display());
+            output::line(&format!("again: gsj check --profile reference --pins {} {trace}", pins.display()));
         }
         Ok(ExitCode::SUCCESS)
     } else {
