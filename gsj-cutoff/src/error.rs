@@ -108,6 +108,14 @@ pub enum CutoffError {
         /// Why not.
         what: &'static str,
     },
+    /// A remote is none that may be fetched.
+    #[error("`{url}` is not fetched: {what}")]
+    Url {
+        /// The remote, without credentials.
+        url: String,
+        /// Why not.
+        what: &'static str,
+    },
     /// A remote could not be fetched.
     #[error("fetch `{url}`: {reason}")]
     Fetch {

@@ -87,7 +87,8 @@ pub enum FetchRefs<'a> {
 /// said, never the credential.
 pub fn fetch(request: &FetchRequest<'_>) -> Result<(), CutoffError> {
     let fault = |reason: String| CutoffError::Fetch { url: without_credentials(request.url), reason };
-    let protocol = allowed(request.url).map_err(|reason| fault(reason.into()))?;
+    let protocol =
+        allowed(request.url).map_err(|what| CutoffError::Url { url: without_credentials(request.url), what })?;
     if let FetchRefs::Branch(branch) = request.refs
         && (branch.is_empty() || branch.starts_with('-'))
     {
