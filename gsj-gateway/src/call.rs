@@ -213,13 +213,13 @@ impl Call {
         let record = Record::new(&self.session, &self.arrival, Some(&self.prepared), Outcome::Completed)
             .progress(progress)
             .response(&complete.response);
-        if !record.append().await {
+        let Some(line) = record.append().await else {
             // Evidence that is not kept must not look like an answer.
             if !to_agent.has_begun() {
                 self.say_gone(to_agent).await;
             }
             return;
-        }
+        };
         let used = complete.model_used.as_deref();
         self.session.count_completed(complete.tokens, self.prepared.model_requested.as_deref(), used);
         let reply = Bytes::from(complete.reply);
@@ -232,6 +232,19 @@ impl Call {
         } else {
             to_agent.whole(StatusCode::OK, reply).await
         };
+        self.merge(line).await;
+    }
+
+    /// Adds the call to the session's trajectory, when the agent has its answer already.
+    async fn merge(&self, line: String) {
+        if !self.session.merged.is_wanted() {
+            return;
+        }
+        let (session, sequence) = (Arc::clone(&self.session), self.arrival.sequence);
+        let merging = tokio::task::spawn_blocking(move || session.merged.take(sequence, &line));
+        if let Err(error) = merging.await {
+            tracing::error!(session = %self.session.options.session_id, %error, "merging a call");
+        }
     }
 
     /// Ends the session over this call.

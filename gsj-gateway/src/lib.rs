@@ -8,6 +8,7 @@ pub mod engine;
 mod failure;
 mod key;
 mod log;
+mod merged;
 mod prepare;
 mod record;
 #[cfg(feature = "scripted-engine")]

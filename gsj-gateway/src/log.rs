@@ -34,9 +34,9 @@ impl Log {
 
     /// Appends a line (its line feed included) and hands it to the system.
     ///
-    /// The line is written even when the caller stops waiting. After an error the file ends where
+    /// Gives the line back. It is written even when the caller stops waiting. After an error the file ends where
     /// it ended before.
-    pub(crate) async fn append(&self, line: String) -> io::Result<()> {
+    pub(crate) async fn append(&self, line: String) -> io::Result<String> {
         let written = Arc::clone(&self.written);
         let write = move || {
             let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +47,7 @@ impl Log {
                 return Err(error);
             }
             *length += line.len() as u64;
-            Ok(())
+            Ok(line)
         };
         tokio::task::spawn_blocking(write).await.map_err(io::Error::other)?
     }

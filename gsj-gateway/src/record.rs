@@ -66,14 +66,18 @@ impl<'a> Record<'a> {
         self
     }
 
-    /// Writes the record; a log that cannot be written ends the session. Says whether it stands.
-    pub(crate) async fn append(self) -> bool {
+    /// Writes the record and gives its line, once that stands; a log that cannot be written ends the session.
+    pub(crate) async fn append(self) -> Option<String> {
         let session = self.session;
         let line = self.line();
-        let Err(error) = session.log.append(line).await else { return true };
-        let message = format!("write the session log `{}`: {error}", session.log.path().display());
-        session.fail(SessionFailure::new(FailureKind::Log, message));
-        false
+        match session.log.append(line).await {
+            Ok(line) => Some(line),
+            Err(error) => {
+                let message = format!("write the session log `{}`: {error}", session.log.path().display());
+                session.fail(SessionFailure::new(FailureKind::Log, message));
+                None
+            }
+        }
     }
 
     fn line(&self) -> String {

@@ -13,6 +13,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
 use gsj_trace::json::{Object, Value, ValueRef};
+use gsj_trace::reconstruct;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -21,6 +22,7 @@ use crate::clock::{Clock, rfc3339};
 use crate::engine::{Engine, Sampling};
 use crate::failure::{FailureKind, SessionFailure};
 use crate::log::Log;
+use crate::merged::Merged;
 use crate::{call, downstream};
 
 /// The largest request body of an agent, in bytes.
@@ -56,6 +58,8 @@ pub struct SessionOptions {
     pub finish_timeout: Duration,
     /// Where timestamps come from.
     pub clock: Clock,
+    /// How the trajectory is built while the session runs; absent, or the reference's mode: it is not.
+    pub builder: Option<reconstruct::Options>,
 }
 
 impl SessionOptions {
@@ -69,6 +73,7 @@ impl SessionOptions {
             sampling: None,
             finish_timeout: Duration::from_secs(5),
             clock: Clock::system(),
+            builder: None,
         }
     }
 }
@@ -98,8 +103,11 @@ pub enum SessionError {
 #[derive(Debug)]
 pub struct Recorded {
     /// The completion session of `checks.md` section 10.1: completed calls in order of arrival, as
-    /// kept in the log but without the raw answers.
+    /// kept in the log but without the raw answers. Without calls where `trajectory` is there.
     pub document: Value<'static>,
+    /// The trajectory, when it was asked for and all calls came in order; what building one from
+    /// the log would give.
+    pub trajectory: Option<Value<'static>>,
     /// Why the session could not go on, if so.
     pub failure: Option<SessionFailure>,
     /// Completed calls.
@@ -132,6 +140,7 @@ impl Session {
         let log =
             Log::create(&options.log).map_err(|source| SessionError::Log { path: options.log.clone(), source })?;
         let created_at = options.clock.now();
+        let merged = Merged::new(options.builder.clone());
         let inner = Inner {
             engine,
             options,
@@ -142,6 +151,7 @@ impl Session {
             failure: watch::Sender::new(None),
             calls: TaskTracker::new(),
             stop: CancellationToken::new(),
+            merged,
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -191,21 +201,19 @@ impl Session {
         inner.stop.cancel();
         let _ended = tokio::time::timeout(inner.options.finish_timeout, inner.calls.wait()).await;
 
+        let calls = inner.completed.load(Ordering::Acquire);
+        let header = inner.document(&inner.state(), Vec::new());
+        if let Some(trajectory) = inner.merged.finish(calls, header.as_ref()) {
+            return inner.recorded(header, calls, Some(trajectory));
+        }
         let completions = inner.log.completions().await.unwrap_or_else(|error| {
             let message = format!("read back the session log `{}`: {error}", inner.log.path().display());
             inner.fail(SessionFailure::new(FailureKind::Log, message));
             Vec::new()
         });
-        let failure = inner.failure.borrow().clone();
-        let state = inner.state();
-        Recorded {
-            calls: completions.len(),
-            document: inner.document(&state, completions),
-            failure,
-            aborted: state.aborted,
-            tokens: state.tokens,
-            engine_ms: millis(state.engine_time),
-        }
+        let calls = completions.len();
+        let document = inner.document(&inner.state(), completions);
+        inner.recorded(document, calls, None)
     }
 }
 
@@ -227,6 +235,7 @@ pub(crate) struct Inner {
     failure: watch::Sender<Option<SessionFailure>>,
     calls: TaskTracker,
     pub(crate) stop: CancellationToken,
+    pub(crate) merged: Merged,
 }
 
 #[derive(Debug, Default)]
@@ -328,6 +337,20 @@ impl Inner {
     pub(crate) fn give_turn_back(&self) {
         let mut state = self.state();
         state.turns = state.turns.saturating_sub(1);
+    }
+
+    fn recorded(&self, document: Value<'static>, calls: usize, trajectory: Option<Value<'static>>) -> Recorded {
+        let failure = self.failure.borrow().clone();
+        let state = self.state();
+        Recorded {
+            document,
+            trajectory,
+            failure,
+            calls,
+            aborted: state.aborted,
+            tokens: state.tokens,
+            engine_ms: millis(state.engine_time),
+        }
     }
 
     fn document(&self, state: &Counts, completions: Vec<Value<'static>>) -> Value<'static> {

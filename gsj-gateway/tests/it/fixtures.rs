@@ -110,3 +110,32 @@ async fn a_whole_script_becomes_one_trajectory_whose_context_is_exact() {
         assert!(Json::parse(trajectory.to_json().as_bytes()).is_ok());
     }
 }
+
+#[tokio::test]
+async fn the_trajectory_merged_while_the_session_runs_is_that_of_its_log() {
+    for kind in KINDS {
+        let script = || scripted("scripts/demo.json", kind);
+        let eot = gsj_gateway::scripted::ScriptedEngine::new(script()).unwrap().end_of_turn_token_id();
+        let engine = Served::scripted(script()).await;
+        let builder =
+            gsj_trace::reconstruct::Options { end_of_turn_token_id: Some(i64::from(eot)), ..Default::default() };
+        let options = EngineOptions { stream: true, ..engine_options(kind, engine.url()) };
+        let gateway = Gateway::open_with(options, |options| options.builder = Some(builder.clone())).await;
+        let turns = play(&gateway).await;
+        let recorded = gateway.finish().await;
+        assert_eq!((recorded.calls, recorded.failure), (turns, None));
+        let merged = recorded.trajectory.expect("calls came one after another");
+        assert_eq!(
+            merged.pointer("/metadata/gsj_fidelity/exact").and_then(ValueRef::as_i64),
+            i64::try_from(turns).ok()
+        );
+
+        let log = std::fs::read(&gateway.log).unwrap();
+        let mut document = recorded.document;
+        assert_eq!(document.pointer("/completions/0"), None, "the calls are in the trajectory");
+        let completions = log.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let completions: Vec<Json<'_>> = completions.map(|line| Json::parse(line).unwrap()).collect();
+        document.as_object_mut().unwrap().insert("completions", completions);
+        assert_eq!(merged, gsj_trace::reconstruct::build(&document, &builder).unwrap());
+    }
+}
