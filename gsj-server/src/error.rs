@@ -6,6 +6,7 @@ use gsj_gateway::EngineError;
 use gsj_pins::PinsError;
 use gsj_retrieval::RetrievalError;
 use gsj_sandbox::SandboxError;
+use gsj_trace::tokenizer::TokenizerError;
 
 use crate::{agent::AgentError, pipeline::EstateError, store::StoreError};
 
@@ -54,6 +55,28 @@ pub enum ServerError {
         /// What is wrong with it.
         #[source]
         source: PinsError,
+    },
+    /// The tokenizer cannot be used.
+    #[error("builder.tokenizer `{path}` cannot be used: name the engine's own `tokenizer.json`, or leave the key out")]
+    Tokenizer {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: TokenizerError,
+    },
+    /// The tokenizer is not one that the pins approve.
+    #[error(
+        "builder.tokenizer `{path}` has the git blob id {identity}, which is not among `pins.tokenizer_hash` of `{pins}`: \
+         name the engine's own `tokenizer.json`, or derive the pins from it (gsj pins derive --tokenizer)"
+    )]
+    TokenizerNotApproved {
+        /// The file.
+        path: PathBuf,
+        /// Its git blob id.
+        identity: String,
+        /// The pins file.
+        pins: PathBuf,
     },
     /// A secret is not in the environment.
     #[error("the environment variable `{name}` ({key}) is not set: {cure}")]

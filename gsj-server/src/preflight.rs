@@ -12,9 +12,10 @@ use std::{
 
 use gsj_cutoff::tokens::Secret;
 use gsj_gateway::{ApiKey, Engine, EngineKind, EngineOptions, Sampling};
-use gsj_pins::Pins;
+use gsj_pins::{Key, Pins};
 use gsj_retrieval::{Library, Options, Service, Tools};
 use gsj_sandbox::{Backend, DEFAULT_UID, InitProgram, Launcher, LauncherOptions, ProbeOptions, SandboxError};
+use gsj_trace::{reconstruct, tokenizer::Tokenizer, tokens::TokenText as _};
 
 use crate::{
     agent::{self, Agents, Depth, Installed},
@@ -42,6 +43,7 @@ pub(crate) struct Ready {
 pub(crate) fn check(config: &mut Config, context: &Context) -> Result<Ready, ServerError> {
     let places = places(config)?;
     let pins = pins(config)?;
+    let builder = builder(config, &pins)?;
     let secret = secret(&config.estate.token_secret_env, context)?;
     let engine = engine(config, context)?;
     let mut agents = context.agents.clone();
@@ -78,6 +80,7 @@ pub(crate) fn check(config: &mut Config, context: &Context) -> Result<Ready, Ser
         init: InitProgram { path: context.init.clone(), args: context.init_args.clone() },
         owner,
         policy: config.checks.policy(),
+        builder,
         pins,
         run: format!("run-{}-{}", std::process::id(), context.clock.whole_seconds()),
         places,
@@ -161,13 +164,31 @@ fn pins(config: &mut Config) -> Result<Pins, ServerError> {
     let pins = Pins::read(&path);
     let failed = |source| ServerError::Pins { path: path.clone(), source };
     pins.check_whole().map_err(failed)?;
-    if config.builder.end_of_turn_token_id.is_none() {
-        let ids = pins.document().map_err(failed)?.pointer("/pins/end_of_turn_ids").and_then(|ids| ids.as_array());
-        if let Some(ids) = ids.filter(|ids| ids.len() == 1) {
-            config.builder.end_of_turn_token_id = ids.get(0).and_then(|id| id.as_i64());
-        }
+    if config.builder.end_of_turn_token_id.is_none()
+        && let Some([id]) = pins.end_of_turn_ids().map_err(failed)?
+    {
+        config.builder.end_of_turn_token_id = Some(i64::from(*id));
     }
     Ok(pins)
+}
+
+/// What the reconstruction needs; a tokenizer that the pins don't approve would call contexts by wrong names.
+fn builder(config: &Config, pins: &Pins) -> Result<reconstruct::Options, ServerError> {
+    let mut options = config.builder.options();
+    options.allow_forks = config.checks.allow_forks;
+    let Some(path) = config.builder.tokenizer.clone() else { return Ok(options) };
+    let bytes = fs::read(&path).map_err(|source| ServerError::Io { doing: "read", path: path.clone(), source })?;
+    let tokenizer =
+        Tokenizer::from_bytes(&bytes).map_err(|source| ServerError::Tokenizer { path: path.clone(), source })?;
+    // No gate asks for this set, so it may be missing.
+    if let Ok(approved) = pins.approved(Key::Tokenizer)
+        && !approved.contains_digest(Some(tokenizer.identity()))
+    {
+        let pins = config.checks.pins.clone().unwrap_or_default();
+        return Err(ServerError::TokenizerNotApproved { path, identity: tokenizer.identity().to_owned(), pins });
+    }
+    options.tokenizer = Some(Arc::new(tokenizer));
+    Ok(options)
 }
 
 fn secret(name: &str, context: &Context) -> Result<Secret, ServerError> {

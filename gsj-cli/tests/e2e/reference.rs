@@ -42,11 +42,10 @@ fn the_references_yaml_and_request_end_in_a_result() {
     with(submit.args(["submit", "--format", "json", "--server", &server.url, "--config"]).arg(&path));
     let ran = output(submit.arg("--request").arg(estate.path("request.json")));
     let line: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{}", text(&ran)));
-    // Its end-of-turn id and glue are Qwen3's, which no tokenizer here has: the result says so, and is none the less one.
-    assert!(["rejected", "ERROR"].contains(&line["status"].as_str().unwrap()), "{line}");
+    // It went the whole way; the staging corpus has an AGENTS.md of its own, so its system prompt is not the pinned one.
+    // The end-of-turn id and the glue are Qwen3's, which no tokenizer here has: contexts are proved without them.
+    assert_eq!(line["status"], "rejected", "{line}");
     assert!(line["session_id"].as_str().is_some_and(|id| !id.is_empty()));
-    // It went the whole way: the agent's calls were captured, and only that foreign id keeps them from one chain.
     let findings: Vec<&str> = line["findings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    assert!(findings.contains(&"G7:chains_truncated:1"), "{line}");
-    assert!(!findings.iter().any(|f| f.starts_with("G3:") || f.starts_with("G5:") || f.starts_with("ADM4:")), "{line}");
+    assert!(findings.len() == 1 && findings[0].starts_with("G2:system_prompt_hash_not_approved:"), "{line}");
 }

@@ -127,7 +127,12 @@ impl Config {
         self.harness.installed_in =
             Some(self.harness.installed_in.take().map_or_else(|| state.clone(), |p| base.join(p)));
         self.server.state_dir = Some(state);
-        for path in [&mut self.harness.agents_dir, &mut self.retrieval.tools_file, &mut self.retrieval.decisions_file] {
+        for path in [
+            &mut self.harness.agents_dir,
+            &mut self.retrieval.tools_file,
+            &mut self.retrieval.decisions_file,
+            &mut self.builder.tokenizer,
+        ] {
             *path = path.take().map(|p| base.join(p));
         }
         let pins = context.pins_path.clone().or_else(|| self.checks.pins.take().map(|p| base.join(p)));

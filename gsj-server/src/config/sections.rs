@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use gsj_trace::reconstruct::{Continuity, Options};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -357,34 +358,75 @@ impl Default for SandboxLimits {
     }
 }
 
-/// How trajectories are joined.
+/// How completions are joined into one context (`checks.md` section 11.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ContinuityName {
-    /// By prompts alone, as the Python reference does.
+    /// A turn whose context is not, id by id, what the trace says starts a trace of its own.
+    Exact,
+    /// Also joins turns whose context has other ids and the same text, where `builder.tokenizer` tells.
     #[default]
+    SameText,
+    /// By prompts alone, as the Python reference does; its traces have no certificate.
     Reference,
 }
 
 /// How one trajectory is built from many completions.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BuilderConfig {
     /// How completions are joined into one trajectory.
     pub continuity: ContinuityName,
+    /// The engine's `tokenizer.json`; with it a context that differs is told apart: other ids, the template's doing, or
+    /// another text. When the pins name tokenizers it must be one of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokenizer: Option<PathBuf>,
+    /// What opens and closes reasoning in the template's text.
+    pub reasoning_markers: (String, String),
     /// Token id that ends a turn. Absent: found by the pins' `end_of_turn_ids` when those name exactly one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end_of_turn_token_id: Option<i64>,
-    /// Token ids that the template adds to the generation prompt only.
+    /// Token ids that the template adds to the generation prompt only. Only `reference` puts them back.
     pub generation_prompt_glue_ids: Vec<i64>,
+}
+
+impl Default for BuilderConfig {
+    fn default() -> Self {
+        Self {
+            continuity: ContinuityName::default(),
+            tokenizer: None,
+            reasoning_markers: ("<think>".to_owned(), "</think>".to_owned()),
+            end_of_turn_token_id: None,
+            generation_prompt_glue_ids: Vec::new(),
+        }
+    }
+}
+
+impl BuilderConfig {
+    /// What this section asks of the reconstruction; the tokenizer is read by the caller.
+    pub fn options(&self) -> Options {
+        Options {
+            continuity: match self.continuity {
+                ContinuityName::Exact => Continuity::Exact,
+                ContinuityName::SameText => Continuity::SameText,
+                ContinuityName::Reference => Continuity::Reference,
+            },
+            end_of_turn_token_id: self.end_of_turn_token_id,
+            glue_ids: self.generation_prompt_glue_ids.clone(),
+            reasoning_markers: self.reasoning_markers.clone(),
+            ..Options::default()
+        }
+    }
 }
 
 /// Which validators run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProfileName {
-    /// The reference's rules.
+    /// The reference's rules, and those against what they let through.
     #[default]
+    Strict,
+    /// The reference's rules.
     Reference,
 }
 
@@ -403,16 +445,29 @@ pub struct ChecksConfig {
     pub zero_at_mask1_max_rate: f64,
     /// Arms H41: a roster was offered and no tool was called.
     pub reject_toolless_roster: bool,
+    /// Strict: F1 fires for a trace without the certificate of its contexts.
+    pub require_fidelity: bool,
+    /// Strict: F3 fires when more turns of a trace than this follow on another context than the trace says.
+    pub max_inexact_contexts: u64,
+    /// Strict: F3 counts turns whose context has other ids and the same text, too.
+    pub count_retokenized: bool,
+    /// Strict: accepts sessions that were forked into several traces, and builds them without S10 and S11.
+    pub allow_forks: bool,
 }
 
 impl Default for ChecksConfig {
     fn default() -> Self {
+        let policy = gsj_checks::Policy::default();
         Self {
             pins: None,
-            profile: ProfileName::Reference,
-            sentinel_threshold: -9000.0,
-            zero_at_mask1_max_rate: 0.25,
-            reject_toolless_roster: false,
+            profile: ProfileName::default(),
+            sentinel_threshold: policy.sentinel_threshold,
+            zero_at_mask1_max_rate: policy.zero_at_mask1_max_rate,
+            reject_toolless_roster: policy.reject_toolless_roster,
+            require_fidelity: policy.require_fidelity,
+            max_inexact_contexts: policy.max_inexact_contexts,
+            count_retokenized: policy.count_retokenized,
+            allow_forks: policy.allow_forks,
         }
     }
 }
@@ -421,13 +476,18 @@ impl ChecksConfig {
     /// The validators' policy that this section asks for.
     pub fn policy(&self) -> gsj_checks::Policy {
         let profile = match self.profile {
+            ProfileName::Strict => gsj_checks::Profile::Strict,
             ProfileName::Reference => gsj_checks::Profile::Reference,
         };
         gsj_checks::Policy {
+            profile,
             sentinel_threshold: self.sentinel_threshold,
             zero_at_mask1_max_rate: self.zero_at_mask1_max_rate,
             reject_toolless_roster: self.reject_toolless_roster,
-            ..gsj_checks::Policy::of(profile)
+            require_fidelity: self.require_fidelity,
+            max_inexact_contexts: self.max_inexact_contexts,
+            count_retokenized: self.count_retokenized,
+            allow_forks: self.allow_forks,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use gsj_trace::{
     json::{Object, Value, ValueRef},
-    reconstruct::{self, Continuity, Options},
+    reconstruct::{self, Options},
 };
 use serde::Serialize;
 
@@ -31,16 +31,30 @@ pub(super) struct Material {
     pub(super) task: TaskId,
     pub(super) node_id: String,
     pub(super) verdict: Verdict,
-    /// The gateway's document; absent when there was no gateway.
-    pub(super) document: Option<Value<'static>>,
+    /// What the gateway recorded; absent when there was no gateway.
+    pub(super) record: Option<Recording>,
     pub(super) calls: usize,
     /// The trace's metadata as far as it was known, for a session without a document.
     pub(super) trace_metadata: Value<'static>,
     /// The request's metadata and what gsj measured of the session as a whole.
     pub(super) metadata: Object<'static>,
     pub(super) timing: Timing,
-    pub(super) end_of_turn: Option<i64>,
-    pub(super) glue: Vec<i64>,
+    pub(super) options: Options,
+}
+
+/// The calls of a session, as far as they are put together.
+#[derive(Debug)]
+pub(super) enum Recording {
+    /// A completion session, to be built from.
+    Completions(Value<'static>),
+    /// The trajectory.
+    Trajectory(Value<'static>),
+}
+
+impl Recording {
+    pub(super) fn of(trajectory: Option<Value<'static>>, document: Value<'static>) -> Self {
+        trajectory.map_or(Self::Completions(document), Self::Trajectory)
+    }
 }
 
 /// A result that is composed and not written yet.
@@ -55,13 +69,10 @@ pub(super) struct Composed {
 impl Material {
     /// Builds the trajectory and the session result around it.
     pub(super) fn compose(self) -> Composed {
-        let options = Options {
-            continuity: Continuity::Reference,
-            end_of_turn_token_id: self.end_of_turn,
-            glue_ids: self.glue,
-            ..Options::default()
-        };
-        let built = self.document.as_ref().map(|document| reconstruct::build(document, &options));
+        let built = self.record.map(|record| match record {
+            Recording::Trajectory(trajectory) => Ok(trajectory),
+            Recording::Completions(document) => reconstruct::build(&document, &self.options),
+        });
         let mut trajectory = match built {
             Some(Ok(trajectory)) => trajectory,
             Some(Err(error)) => {

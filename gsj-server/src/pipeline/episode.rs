@@ -10,7 +10,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    build::{self, Material, Timing, members, millis},
+    build::{self, Material, Recording, Timing, members, millis},
     callback::Callbacks,
     equipment::Equipment,
     harvest, init,
@@ -209,7 +209,13 @@ impl Driver {
         let aborted = recorded.as_ref().map(|recorded| i64::try_from(recorded.aborted).unwrap_or(i64::MAX));
         course.extra.insert("gsj_aborted_calls", aborted);
         let verdict = Verdict { error: verdict.error.map(|text| text.replace(&token, "TOKEN")), ..verdict };
-        let done = self.conclude(course, verdict, recorded.map(|recorded| (recorded.document, recorded.calls))).await;
+        let done = self
+            .conclude(
+                course,
+                verdict,
+                recorded.map(|recorded| (Recording::of(recorded.trajectory, recorded.document), recorded.calls)),
+            )
+            .await;
         drop(post_place);
         done
     }
@@ -219,29 +225,28 @@ impl Driver {
         &self,
         course: Course,
         verdict: Verdict,
-        recorded: Option<(Value<'static>, usize)>,
+        recorded: Option<(Recording, usize)>,
     ) -> Result<(), StoreError> {
         let shared = &self.shared;
         shared.advance(&course.key, &course.session, SessionState::Building).await?;
         let Course { session, key, timing, request, trace_metadata, extra } = course;
-        let (document, calls) = recorded.map_or((None, 0), |(document, calls)| (Some(document), calls));
+        let (record, calls) = recorded.map_or((None, 0), |(record, calls)| (Some(record), calls));
         let mut metadata = request.as_ref().map(|request| members(&request.metadata)).unwrap_or_default();
         for (name, value) in &extra {
             metadata.insert(name.lossy().into_owned(), value.to_owned());
         }
-        let builder = &shared.config.builder;
+        let options = self.equipment.builder_options(request.as_ref());
         let material = Material {
             session: session.clone(),
             task: key.task.clone(),
             node_id: shared.config.server.node_id.clone(),
             verdict,
-            document,
+            record,
             calls,
             trace_metadata,
             metadata,
             timing,
-            end_of_turn: request.as_ref().map_or(builder.end_of_turn_token_id, |request| request.end_of_turn),
-            glue: request.map_or_else(|| builder.generation_prompt_glue_ids.clone(), |request| request.glue),
+            options,
         };
         self.settle(key, session, material).await
     }

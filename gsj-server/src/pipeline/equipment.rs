@@ -8,8 +8,10 @@ use gsj_gateway::Engine;
 use gsj_pins::Pins;
 use gsj_retrieval::Service;
 use gsj_sandbox::{InitProgram, Launcher};
+use gsj_trace::reconstruct::Options;
 
 use super::estate::Estate;
+use crate::request::TaskRequest;
 
 /// The parts that a session is made with.
 #[derive(Debug)]
@@ -25,9 +27,23 @@ pub(crate) struct Equipment {
     pub(crate) owner: Option<u32>,
     pub(crate) pins: Pins,
     pub(crate) policy: Policy,
+    /// How trajectories are built where a task says nothing of it.
+    pub(crate) builder: Options,
     pub(crate) places: Places,
     /// Labels this server's sandboxes.
     pub(crate) run: String,
+}
+
+impl Equipment {
+    /// How the trajectory of a task is built.
+    pub(super) fn builder_options(&self, request: Option<&TaskRequest>) -> Options {
+        let mut options = self.builder.clone();
+        if let Some(request) = request {
+            options.end_of_turn_token_id = request.end_of_turn;
+            options.glue_ids.clone_from(&request.glue);
+        }
+        options
+    }
 }
 
 /// The folders of a server.

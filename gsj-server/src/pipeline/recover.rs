@@ -9,7 +9,7 @@ use std::{
 use gsj_trace::json::{Object, Value, ValueRef};
 
 use super::{
-    build::{Material, Timing, members},
+    build::{Material, Recording, Timing, members},
     episode::Driver,
     verdict::Verdict,
     write::remove_unfinished,
@@ -117,19 +117,15 @@ async fn end(driver: &Driver, row: SessionRow) -> Result<(), StoreError> {
     let stored = task.and_then(|task| serde_json::from_str::<serde_json::Value>(&task.request).ok());
     let request = stored.and_then(|stored| shared.read_request(&stored).ok());
     let mut metadata = Object::new();
-    let builder = &shared.config.builder;
-    let (mut end_of_turn, mut glue) = (builder.end_of_turn_token_id, builder.generation_prompt_glue_ids.clone());
-    if let Some(request) = request {
+    if let Some(request) = &request {
         metadata = members(&request.metadata);
-        end_of_turn = request.end_of_turn;
-        glue = request.glue;
     }
     let mut trace_metadata = metadata.clone();
     trace_metadata.insert("session_id", row.session.as_str().to_owned());
     trace_metadata.insert("task_id", row.key.task.as_str().to_owned());
     let log = driver.equipment.places.artifacts.join(row.session.as_str()).join("session.log");
-    let (document, calls) = match read_record(&log, &row.session, row.key.task.as_str()) {
-        Some((document, calls)) => (Some(document), calls),
+    let (record, calls) = match read_record(&log, &row.session, row.key.task.as_str()) {
+        Some((document, calls)) => (Some(Recording::Completions(document)), calls),
         None => (None, 0),
     };
     let material = Material {
@@ -137,13 +133,12 @@ async fn end(driver: &Driver, row: SessionRow) -> Result<(), StoreError> {
         task: row.key.task.clone(),
         node_id: shared.config.server.node_id.clone(),
         verdict: Verdict::interrupted(row.state),
-        document,
+        record,
         calls,
         trace_metadata: Value::from(trace_metadata),
         metadata,
         timing: Timing::default(),
-        end_of_turn,
-        glue,
+        options: driver.equipment.builder_options(request.as_ref()),
     };
     driver.settle(row.key, row.session, material).await
 }

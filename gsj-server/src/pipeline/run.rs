@@ -217,6 +217,7 @@ fn open(
         sampling: seed.map(|seed| Sampling { seed: Some(seed), ..equipment.engine.options().sampling.clone() }),
         limits: CallLimits { max_turns: Some(limits.max_turns), max_tokens: Some(limits.max_completion_tokens) },
         clock: gsj_gateway::Clock::new(move || clock.now()),
+        builder: Some(equipment.builder_options(Some(&prepared.request))),
         ..SessionOptions::new(session.as_str(), prepared.artifacts.join("session.log"))
     };
     Session::open(Arc::clone(&equipment.engine), options).map_err(|error| sentence("open the session's record", &error))

@@ -38,12 +38,14 @@ const TAIL: &str = "<|im_start|>assistant\n";
 /// How long any wait in these tests may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-const TEMPLATE: &str = "{%- for t in tools or [] %}{{ t | tojson }}
+const TEMPLATE: &str = r#"{%- for t in tools or [] %}{{ t | tojson }}
 {%- endfor %}{%- for m in messages %}<|im_start|>{{ m.role }}
-{{ m.content or '' }}{% for c in m.tool_calls or [] %}
-<tool_call>{{ c.function.name }}{{ c.function.arguments | tojson }}</tool_call>{% endfor %}<|im_end|>
+{{ m.content or '' }}{% for c in m.tool_calls or [] %}{% if m.content or not loop.first %}{{ '\n' }}{% endif -%}
+<tool_call>
+{"name": {{ c.function.name | tojson }}, "arguments": {{ c.function.arguments | tojson }}}
+</tool_call>{% endfor %}<|im_end|>
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
-{% endif %}";
+{% endif %}"#;
 
 /// An agent that ends at once and says nothing to its model.
 const MUTE: &str = r#"

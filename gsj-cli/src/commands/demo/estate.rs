@@ -148,16 +148,22 @@ impl Estate {
                 "stream": stream,
             },
             "harness": {"agent": "pi", "installed_in": self.state, "artifacts_dir": self.home.join("artifacts")},
-            "checks": {"pins": self.pins_path(), "profile": "reference"},
+            "checks": {"pins": self.pins_path(), "profile": "strict"},
             "receiver": {"traces_dir": self.traces(), "quarantine_dir": self.quarantine()},
             "server": {"listen": "127.0.0.1:0", "state_dir": self.home},
         });
         if let Some(name) = &engine.api_key_env {
             config["engine"]["api_key_env"] = json!(name);
         }
-        if let Some(tail) = &engine.tail {
-            config["builder"] = json!({"end_of_turn_token_id": tail.end_of_turn_id});
-        }
+        config["builder"] = match &engine.tail {
+            Some(tail) => json!({"end_of_turn_token_id": tail.end_of_turn_id}),
+            // The scripted engine's own, so that a context which differs can be told apart.
+            None => {
+                let path = self.home.join("tokenizer.json");
+                write(&path, &fixture("tokenizer/tokenizer.json")?)?;
+                json!({"tokenizer": path})
+            }
+        };
         let text = serde_saphyr::to_string(&config).map_err(|error| CliError::new(Kind::Failed, error.to_string()))?;
         write(&self.config_path(), text.as_bytes())?;
         let context = ReadContext {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use gsj_checks::{Policy, Profile};
+use gsj_checks::Policy;
 use gsj_client::{Client, Collected};
 use gsj_pins::Pins;
 use gsj_server::Server;
@@ -126,7 +126,7 @@ async fn episode(url: &str, estate: &estate::Estate) -> Result<Collected, CliErr
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let pins = Pins::read(&estate.pins_path());
-    client.collect(&task.task_id, &pins, &Policy::of(Profile::Reference)).await.server()
+    client.collect(&task.task_id, &pins, &Policy::default()).await.server()
 }
 
 /// The agent must be there before an estate is stood up.

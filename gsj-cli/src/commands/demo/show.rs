@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use gsj_checks::{Policy, Profile};
+use gsj_checks::Policy;
 use gsj_client::{Collected, Item};
 use gsj_trace::json::Value;
 use gsj_trace::outline::{Outline, render};
@@ -27,14 +27,14 @@ pub(crate) fn report(format: Format, estate: &Estate, collected: &Collected) -> 
         output::json(&serde_json::json!({
             "accepted": accepted, "session_id": session, "findings": findings, "error": error, "trace": trace,
             "pins": estate.pins_path(), "config": estate.config_path(), "artifacts": artifacts,
-            "deliverables": deliverables, "profile": "reference",
+            "deliverables": deliverables, "profile": "strict",
         }));
         return Ok(if accepted { ExitCode::SUCCESS } else { ExitCode::from(1) });
     }
     let value = Value::parse(&item.bytes).failed()?;
     output::line(&render(&Outline::of(&value), terminal::width()));
-    output::line(&format!("\n{}", paint(BOLD, "gates (profile reference)")));
-    output::line(&gates::table(&findings, &Policy::of(Profile::Reference), terminal::width()));
+    output::line(&format!("\n{}", paint(BOLD, "gates (profile strict)")));
+    output::line(&gates::table(&findings, &Policy::default(), terminal::width()));
     output::line(&format!("\n{}", paint(BOLD, "where")));
     place("trace", trace.as_deref());
     place("transcript", Some(&artifacts.join("pi_transcript.jsonl")));
