@@ -23,7 +23,6 @@ pub(crate) struct Commit {
     pub(crate) tree: ObjectId,
     pub(crate) parents: Vec<ObjectId>,
     /// Seconds since 1970 of the committer.
-    #[cfg_attr(not(feature = "git"), expect(dead_code, reason = "only a checkout has files to date"))]
     pub(crate) seconds: i64,
 }
 

@@ -3,7 +3,7 @@
 use crate::audit::{Expectation, audit};
 use crate::closure::{self, Tree};
 use crate::error::CutoffError;
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, History, LaterDated};
 use crate::names;
 use crate::plan::{self, Tip};
 use crate::source::SourceRepository;
@@ -11,7 +11,6 @@ use crate::write::{self, Written};
 use gix::objs::tree::EntryKind;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::num::NonZeroU32;
 use std::path::Path;
 
 /// Where to cut.
@@ -33,18 +32,6 @@ pub enum Cut {
         /// The branch; `None` takes the one that the source's HEAD names.
         branch: Option<String>,
     },
-}
-
-/// How much of the past is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum History {
-    /// Everything that the cut reaches.
-    #[default]
-    Full,
-    /// The commits at most so many steps from the cut, the cut itself being the first; as `git clone --depth` counts.
-    Depth(NonZeroU32),
-    /// The one commit, marked as shallow.
-    None,
 }
 
 /// A commit, by whichever name, that a cut must not reach.
@@ -119,15 +106,6 @@ pub struct CutReport {
     pub later_dated: Vec<LaterDated>,
     /// Submodules that were kept as what they are pinned at, by path.
     pub submodules: Vec<Submodule>,
-}
-
-/// A kept commit that says of itself that it is later than the cut.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LaterDated {
-    /// The commit's id in hex.
-    pub commit: String,
-    /// Its committer date in seconds since 1970.
-    pub seconds: i64,
 }
 
 /// A submodule at the cut.

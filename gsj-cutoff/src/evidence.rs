@@ -4,6 +4,7 @@ use gix::ObjectId;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 
 /// What a checkout holds: the document `gsj_workspace` of a trace, field for field.
 ///
@@ -52,6 +53,27 @@ impl PageCensus {
     pub(crate) fn of(pages: &BTreeSet<u32>) -> Self {
         Self { count: pages.len() as u64, min: pages.first().copied(), max: pages.last().copied() }
     }
+}
+
+/// How much of the past is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum History {
+    /// Everything that the cut reaches.
+    #[default]
+    Full,
+    /// The commits at most so many steps from the cut, the cut itself being the first; as `git clone --depth` counts.
+    Depth(NonZeroU32),
+    /// The one commit, marked as shallow.
+    None,
+}
+
+/// A kept commit that says of itself that it is later than the cut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LaterDated {
+    /// The commit's id in hex.
+    pub commit: String,
+    /// Its committer date in seconds since 1970.
+    pub seconds: i64,
 }
 
 /// A set of git objects.

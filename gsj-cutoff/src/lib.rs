@@ -45,10 +45,10 @@ pub use audit::{Audit, Expectation, Leak, audit};
 #[cfg(feature = "git")]
 pub use checkout::{CheckoutRequest, checkout};
 #[cfg(feature = "git")]
-pub use cut::{Cut, CutReport, CutRequest, Deny, History, LaterDated, Submodule, Submodules, cut, parse_date};
+pub use cut::{Cut, CutReport, CutRequest, Deny, Submodule, Submodules, cut, parse_date};
 #[cfg(feature = "audit")]
 pub use error::CutoffError;
 #[cfg(feature = "audit")]
-pub use evidence::{Evidence, ObjectSet, PageCensus, without_credentials};
+pub use evidence::{Evidence, History, LaterDated, ObjectSet, PageCensus, without_credentials};
 #[cfg(feature = "fetch")]
 pub use fetch::{Credential, FetchRefs, FetchRequest, fetch};

@@ -65,7 +65,7 @@ pub(crate) fn too_large(size: u64) -> String {
 }
 
 /// Kind, size and the header's own length.
-fn parse_header(head: &[u8]) -> Option<(Kind, u64, usize)> {
+pub(crate) fn parse_header(head: &[u8]) -> Option<(Kind, u64, usize)> {
     let end = head.iter().position(|byte| *byte == 0)?;
     let text = std::str::from_utf8(&head[..end]).ok()?;
     let (kind, size) = text.split_once(' ')?;

@@ -154,6 +154,9 @@ fn pack_indices(folder: &Path) -> Result<Vec<PathBuf>, CutoffError> {
     Ok(found)
 }
 
+/// What the objects of a folder may inflate to in all: in any case, and for each byte of its packs.
+const WORK: (u64, u64) = (4 << 30, 64);
+
 /// The loose and packed objects of one folder, and of nothing that it points to.
 ///
 /// Loose objects and packs are listed by the caller from a walk that follows no link; this type opens only those.
@@ -161,6 +164,8 @@ pub(crate) struct Folder {
     objects_dir: PathBuf,
     packs: Vec<Pack>,
     index: Vec<(ObjectId, Place)>,
+    /// How many bytes its objects may inflate to.
+    most: u64,
     reader: Reader,
 }
 
@@ -196,7 +201,8 @@ impl Folder {
             packs.push(pack);
         }
         index.sort_unstable();
-        (Self { objects_dir: objects_dir.to_owned(), packs, index, reader: Reader::strict() }, faults)
+        let most = packs.iter().fold(WORK.0, |most, pack| most.saturating_add(pack.bytes().saturating_mul(WORK.1)));
+        (Self { objects_dir: objects_dir.to_owned(), packs, index, most, reader: Reader::strict(most) }, faults)
     }
 
     /// The ids of all objects, sorted.
@@ -205,12 +211,8 @@ impl Folder {
     }
 
     pub(crate) fn holds(&self, id: &ObjectId) -> bool {
-        self.place(id).is_some()
-    }
-
-    fn place(&self, id: &ObjectId) -> Option<Place> {
         let at = self.index.partition_point(|(other, _)| other < id);
-        self.index.get(at).filter(|(other, _)| other == id).map(|(_, place)| *place)
+        self.index.get(at).is_some_and(|(other, _)| other == id)
     }
 
     /// Compares content and id of every copy of every object but those to be passed over, and gives what is wrong.
@@ -220,8 +222,9 @@ impl Folder {
     pub(crate) fn verify(&self, pass_over: impl Fn(&ObjectId) -> bool + Sync) -> Vec<(ObjectId, String)> {
         const WORTH_A_THREAD: usize = 4_000;
         const MOST_THREADS: usize = 4;
-        // A second copy of an object is read too: only the first was seen by whoever passed it over.
-        let copies = |at: usize| at > 0 && self.index[at - 1].0 == self.index[at].0;
+        // All copies of an object are read: only one of them was seen by whoever passed it over.
+        let same = |a: usize, b: usize| self.index.get(a).map(|(id, _)| id) == self.index.get(b).map(|(id, _)| id);
+        let copies = |at: usize| same(at, at + 1) || at.checked_sub(1).is_some_and(|before| same(at, before));
         let mut wanted: Vec<(Place, ObjectId)> = (0..self.index.len())
             .filter(|at| copies(*at) || !pass_over(&self.index[*at].0))
             .map(|at| (self.index[at].1, self.index[at].0))
@@ -230,13 +233,15 @@ impl Folder {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = (wanted.len() / WORTH_A_THREAD).clamp(1, cores.min(MOST_THREADS));
         let (objects_dir, packs) = (&self.objects_dir, &self.packs);
+        let most = self.most / threads as u64;
         let mut faults: Vec<(ObjectId, String)> = if threads == 1 {
-            verify_part(objects_dir, packs, &wanted)
+            verify_part(objects_dir, packs, most, &wanted)
         } else {
             std::thread::scope(|scope| {
                 let parts = wanted.chunks(wanted.len().div_ceil(threads));
-                let running: Vec<_> =
-                    parts.map(|part| (part, scope.spawn(move || verify_part(objects_dir, packs, part)))).collect();
+                let running: Vec<_> = parts
+                    .map(|part| (part, scope.spawn(move || verify_part(objects_dir, packs, most, part))))
+                    .collect();
                 let failed = |part: &[(Place, ObjectId)]| {
                     part.iter().map(|(_, id)| (*id, "could not be verified".to_owned())).collect()
                 };
@@ -248,8 +253,8 @@ impl Folder {
     }
 }
 
-fn verify_part(objects_dir: &Path, packs: &[Pack], part: &[(Place, ObjectId)]) -> Vec<(ObjectId, String)> {
-    let mut reader = Reader::strict();
+fn verify_part(objects_dir: &Path, packs: &[Pack], most: u64, part: &[(Place, ObjectId)]) -> Vec<(ObjectId, String)> {
+    let mut reader = Reader::strict(most);
     let mut buffer = Vec::new();
     let mut verify = |place, id| {
         let kind = read(objects_dir, packs, &mut reader, (id, place), &mut buffer)?.ok_or("is missing")?;
@@ -266,16 +271,28 @@ fn read(
     buffer: &mut Vec<u8>,
 ) -> Result<Option<Kind>, String> {
     match place {
-        Place::Loose => loose::read(objects_dir, id, &mut reader.inflater, buffer),
+        Place::Loose => {
+            let found = loose::read(objects_dir, id, &mut reader.inflater, buffer)?;
+            reader.spend(buffer.len() as u64)?;
+            Ok(found)
+        }
         Place::Packed(spot) => reader.read(packs, spot, buffer).map(Some),
     }
 }
 
 impl Objects for Folder {
     fn read(&mut self, id: ObjectId, buffer: &mut Vec<u8>) -> Result<Option<Kind>, CutoffError> {
-        let Some(place) = self.place(&id) else { return Ok(None) };
-        read(&self.objects_dir, &self.packs, &mut self.reader, (id, place), buffer)
-            .and_then(|kind| kind.map(|kind| compared(id, kind, buffer)).transpose())
-            .map_err(|what| CutoffError::object(id, what))
+        let first = self.index.partition_point(|(other, _)| *other < id);
+        let mut fault = None;
+        for (_, place) in self.index[first..].iter().take_while(|(other, _)| *other == id) {
+            let found = read(&self.objects_dir, &self.packs, &mut self.reader, (id, *place), buffer)
+                .and_then(|kind| kind.map(|kind| compared(id, kind, buffer)).transpose());
+            match found {
+                Ok(found) => return Ok(found),
+                // Another copy may be sound.
+                Err(what) => fault = fault.or(Some(what)),
+            }
+        }
+        fault.map_or(Ok(None), |what| Err(CutoffError::object(id, what)))
     }
 }

@@ -63,6 +63,11 @@ impl Pack {
         Ok(Self { index, data, by_offset: OnceLock::new() })
     }
 
+    /// The length of the pack, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.data.pack_end() as u64
+    }
+
     /// What is wrong with pack and index as wholes, if anything.
     pub(crate) fn fault(&self) -> Option<String> {
         let (indexed, packed) = (self.index.num_objects(), self.data.num_objects());
@@ -196,6 +201,9 @@ pub(crate) struct Reader {
     pub(crate) inflater: Inflater,
     /// Whether bytes between two objects are an error.
     strict: bool,
+    /// What may be inflated in all, and what has been; `None` for what is trusted.
+    most: Option<u64>,
+    spent: u64,
     delta: Vec<u8>,
     cache: HashMap<Spot, Content>,
     cached: VecDeque<Spot>,
@@ -204,8 +212,10 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// A reader that takes bytes between objects for an error: they could hold anything.
-    pub(crate) fn strict() -> Self {
-        Self { strict: true, ..Self::default() }
+    ///
+    /// It inflates no more than `most` bytes in all, deltas on the way included.
+    pub(crate) fn strict(most: u64) -> Self {
+        Self { strict: true, most: Some(most), ..Self::default() }
     }
 
     /// Reads the object at a place into `out`. The digest is the caller's business.
@@ -255,6 +265,7 @@ impl Reader {
             self.delta = delta;
             let bytes = applied?;
             work += bytes.len() as u64;
+            self.spend(bytes.len() as u64)?;
             if work > MOST_WORK {
                 return Err("takes a chain of deltas too costly to follow".into());
             }
@@ -276,6 +287,7 @@ impl Reader {
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
         let size = usize::try_from(entry.decompressed_size).map_err(|_| too_large(entry.decompressed_size))?;
+        self.spend(entry.decompressed_size)?;
         let end = if self.strict { pack.end_of(offset) } else { pack.data.pack_end() as u64 };
         let stream = pack.stream(entry.data_offset..end)?;
         let consumed = self.inflater.exactly(stream, size, out)?;
@@ -283,6 +295,17 @@ impl Reader {
             return Err("is followed by bytes that belong to no object".into());
         }
         Ok(())
+    }
+
+    /// Counts what is inflated.
+    pub(crate) fn spend(&mut self, bytes: u64) -> Result<(), String> {
+        self.spent = self.spent.saturating_add(bytes);
+        match self.most {
+            Some(most) if self.spent > most => {
+                Err(format!("is not read: all objects together inflate to more than {most} bytes"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn keep(&mut self, spot: Spot, content: &Content) {
@@ -303,7 +326,7 @@ impl Reader {
 }
 
 /// Applies a delta to its base.
-fn apply(base: &[u8], delta: &[u8]) -> Result<Vec<u8>, String> {
+pub(crate) fn apply(base: &[u8], delta: &[u8]) -> Result<Vec<u8>, String> {
     const BROKEN: &str = "is a broken delta";
     let mut rest = delta;
     if size(&mut rest).ok_or(BROKEN)? != base.len() as u64 {

@@ -316,7 +316,7 @@ mod tests {
             let [_, index] = writer.finish().expect("finishes");
             let packs = [Pack::open(&index).expect("opens")];
             prop_assert_eq!(packs[0].fault(), None);
-            let mut reader = Reader::strict();
+            let mut reader = Reader::strict(u64::MAX);
             let mut out = Vec::new();
             for content in &contents {
                 let offset = packs[0].find(&id(content)).expect("is indexed");

@@ -1,8 +1,9 @@
 //! Which commit is the tip, which commits are kept, and which objects that takes.
 
 use crate::closure::{self, Commit, Contents};
-use crate::cut::{Cut, Deny, History, LaterDated};
+use crate::cut::{Cut, Deny};
 use crate::error::CutoffError;
+use crate::evidence::{History, LaterDated};
 use crate::objects::{Objects, Source};
 use crate::patch_id;
 use crate::source::SourceRepository;

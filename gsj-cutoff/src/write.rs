@@ -1,8 +1,8 @@
 //! Writing a checkout: folders, one pack, an index, a handful of small files, and the working tree.
 
 use crate::closure::{Tree, TreeFile};
-use crate::cut::History;
 use crate::error::CutoffError;
+use crate::evidence::History;
 use crate::names;
 use crate::objects::{Objects as _, Source};
 use crate::pack_write::PackWriter;

@@ -21,6 +21,30 @@ const LONGEST_TABLE: u64 = 64 << 20;
 /// The files at the top of `.git` that are read for what they say.
 const READ_FILES: [&str; 5] = ["HEAD", "config", "index", "packed-refs", "shallow"];
 
+/// The settings that start a program, by their last part; a filter or a monitor starts with the next command.
+const PROGRAMS: [&str; 20] = [
+    "fsmonitor",
+    "hookspath",
+    "clean",
+    "smudge",
+    "process",
+    "sshcommand",
+    "gitproxy",
+    "askpass",
+    "pager",
+    "editor",
+    "helper",
+    "program",
+    "driver",
+    "command",
+    "textconv",
+    "external",
+    "uploadpack",
+    "receivepack",
+    "cmd",
+    "vcs",
+];
+
 /// The settings that say how to store files and nothing else.
 const PLAIN_SETTINGS: [&str; 7] =
     ["repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks"];
@@ -34,6 +58,8 @@ pub(crate) struct DotGit {
     pub(crate) objects: Folder,
     /// Every regular file but the objects, for a search by content.
     pub(crate) plain_files: Vec<PathBuf>,
+    /// Packs whose bytes no index accounts for, among them.
+    pub(crate) unindexed: Vec<PathBuf>,
     index: Option<PathBuf>,
 }
 
@@ -72,15 +98,19 @@ impl DotGit {
             packed_refs(&root.join("packed-refs"), &mut refs, leaks)?;
         }
         for name in &listing.refs {
-            match text(&root.join(OsStr::from_bytes(name)))?.as_deref().and_then(parse_id) {
+            let content = text(&root.join(OsStr::from_bytes(name)))?.unwrap_or_default();
+            match parse_id(&content) {
                 Some(id) => {
                     refs.insert(name.clone(), id);
+                }
+                None if content.starts_with("ref:") => {
+                    leaks.add(format!(".git/{}", shown(name)), "symbolic ref");
                 }
                 None => leaks.add(format!(".git/{}", shown(name)), "ref that names no object"),
             }
         }
         for name in refs.keys().filter(|name| Some(*name) != branch_ref.as_ref()) {
-            leaks.add(format!(".git/{}", shown(name)), "ref beside the branch of HEAD");
+            leaks.add(format!(".git/{}", shown(name)), format!("ref beside the branch of HEAD: {}", ref_kind(name)));
         }
         let head = match (&branch_ref, detached) {
             (Some(name), _) => refs.get(name).copied(),
@@ -114,8 +144,14 @@ impl DotGit {
         for name in listing.packs.symmetric_difference(&listing.pack_indices) {
             leaks.add(format!(".git/{}", shown(name)), "pack without its index, or index without its pack");
         }
+        let mut unindexed: Vec<PathBuf> = listing
+            .packs
+            .difference(&listing.pack_indices)
+            .map(|name| root.join(OsStr::from_bytes(&[name, &b".pack"[..]].concat())))
+            .collect();
         let (objects, faults) = Folder::open(&objects_dir, listing.loose.iter().copied(), &indices);
         for (path, what) in faults {
+            unindexed.push(path.with_extension("pack"));
             leaks.add(path.strip_prefix(dir).unwrap_or(&path).display().to_string(), what);
         }
         Ok(Self {
@@ -124,6 +160,7 @@ impl DotGit {
             shallow,
             remotes,
             objects,
+            unindexed,
             plain_files: listing.plain.iter().map(|name| root.join(OsStr::from_bytes(name))).collect(),
             index: (listing.has.contains("index") && !listing.split_index).then(|| root.join("index")),
         })
@@ -182,16 +219,32 @@ impl Listing {
             return;
         }
         self.plain.push(path.to_vec());
-        if let Some(name) = READ_FILES.into_iter().find(|name| name.as_bytes() == path) {
-            self.has.insert(name);
+        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+        if let Some(known) = READ_FILES.into_iter().find(|known| known.as_bytes() == path) {
+            self.has.insert(known);
             return;
         }
         let what = match path {
             _ if path.starts_with(b"refs/") => return self.refs.push(path.to_vec()),
             b"objects/info/alternates" | b"objects/info/http-alternates" => "alternate object store",
+            b"objects/info/commit-graph" => "commit graph",
+            _ if path.starts_with(b"objects/info/commit-graphs/") => "commit graph",
+            _ if path.starts_with(b"objects/pack/multi-pack-index") => "multi-pack index",
+            _ if path.starts_with(b"objects/pack/tmp_") => "unfinished pack",
+            _ if path.starts_with(b"objects/") && name.starts_with(b"tmp_obj_") => "unfinished object",
+            _ if path.starts_with(b"objects/pack/") && path.ends_with(b".promisor") => {
+                "promise that another repository has the rest of the objects"
+            }
             b"info/grafts" => "graft",
+            b"config.worktree" => "settings of one working tree",
             b"FETCH_HEAD" | b"ORIG_HEAD" | b"MERGE_HEAD" | b"CHERRY_PICK_HEAD" | b"REVERT_HEAD" | b"BISECT_HEAD"
             | b"REBASE_HEAD" | b"AUTO_MERGE" => "head left by another command",
+            _ if path.starts_with(b"rebase-") || path.starts_with(b"sequencer/") || path.starts_with(b"BISECT_") => {
+                "state of an unfinished command"
+            }
+            _ if path.starts_with(b"rr-cache/") => "recorded resolution of a merge",
+            _ if path.starts_with(b"lfs/") => "large file store",
+            _ if path.starts_with(b"info/") => "rules of this clone alone",
             _ if path.starts_with(b"logs/") => "reflog",
             _ if path.starts_with(b"hooks/") => "hook",
             _ if path.starts_with(b"worktrees/") => "second working tree",
@@ -229,6 +282,28 @@ impl Listing {
         }
         false
     }
+}
+
+/// What a ref is for, by its name.
+fn ref_kind(name: &[u8]) -> &'static str {
+    const KINDS: [(&[u8], &str); 9] = [
+        (b"refs/heads/", "branch"),
+        (b"refs/tags/", "tag"),
+        (b"refs/remotes/", "branch of a remote"),
+        (b"refs/notes/", "notes"),
+        (b"refs/replace/", "replacement of an object"),
+        (b"refs/stash", "stash"),
+        (b"refs/original/", "what a rewritten branch was before"),
+        (b"refs/bisect/", "mark of a search"),
+        (b"refs/worktree/", "ref of one working tree"),
+    ];
+    KINDS.iter().find(|(prefix, _)| name.starts_with(prefix)).map_or("of no kind that git makes", |(_, kind)| *kind)
+}
+
+/// Whether a text is a URL with user information.
+fn names_a_user(value: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(value);
+    crate::evidence::without_credentials(&text) != text
 }
 
 fn text(path: &Path) -> Result<Option<String>, CutoffError> {
@@ -288,6 +363,13 @@ fn settings(path: &Path, leaks: &mut Leaks) -> Result<u64, CutoffError> {
     for section in file.sections() {
         let name = section.header().name().to_string().to_lowercase();
         let subsection = section.header().subsection_name().map(|name| name.to_string());
+        if section.body().value_names().any(|key| {
+            section.body().values(&key).iter().any(|value| names_a_user(value))
+                || key.eq_ignore_ascii_case("extraheader")
+        }) || subsection.as_deref().is_some_and(|name| names_a_user(name.as_bytes()))
+        {
+            leaks.add(where_, format!("credentials in section `{}`", shown(name.as_bytes())));
+        }
         if name == "remote" {
             leaks.add(where_, "remote");
             remotes.insert(subsection);
@@ -296,8 +378,15 @@ fn settings(path: &Path, leaks: &mut Leaks) -> Result<u64, CutoffError> {
         for key in section.body().value_names() {
             let plain = name == "core" && subsection.is_none() && PLAIN_SETTINGS.contains(&key.to_lowercase().as_str());
             if !plain {
+                let last = key.to_lowercase();
+                let what = match &name[..] {
+                    "include" | "includeif" => "that reads another file",
+                    "alias" => "that starts a program",
+                    _ if PROGRAMS.contains(&last.as_str()) => "that starts a program",
+                    _ => "that no checkout needs",
+                };
                 let key = shown(format!("{name}.{key}").as_bytes());
-                leaks.add(where_, format!("setting `{key}` that no checkout needs"));
+                leaks.add(where_, format!("setting `{key}` {what}"));
             }
         }
     }

@@ -12,52 +12,70 @@ use gix::ObjectId;
 use gix::hash::Kind as HashKind;
 use gix::objs::Kind;
 use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// The cut that was made.
-pub(crate) struct Cut {
+pub(crate) struct Cut<'a> {
     pub(crate) timestep: Option<u32>,
     pub(crate) commit: ObjectId,
+    pub(crate) boundary: &'a BTreeSet<ObjectId>,
+}
+
+/// What the checkout holds.
+pub(crate) struct Found<'a> {
+    pub(crate) ids: &'a [ObjectId],
+    /// Objects outside the object store: the file's path and the id.
+    pub(crate) strays: &'a [(String, ObjectId)],
+    pub(crate) worktree: &'a Worktree,
+    pub(crate) plain_files: &'a [PathBuf],
 }
 
 /// Tells each object and file here whose content the source holds outside the cut.
 pub(crate) fn compare(
     source: &Path,
-    cut: &Cut,
-    ids: &[ObjectId],
-    worktree: &Worktree,
-    plain_files: &[PathBuf],
+    cut: &Cut<'_>,
+    found: &Found<'_>,
+    dir: &Path,
     leaks: &mut Leaks,
 ) -> Result<(), CutoffError> {
     let repository = SourceRepository::open(source)?;
     let mut objects = repository.objects()?;
     let allowed = allowed(&repository, &mut objects, cut)?;
     let forbidden = |id: &ObjectId| !allowed.contains(id) && objects.holds(id);
-    for id in ids.iter().filter(|id| forbidden(id)) {
+    for id in found.ids.iter().filter(|id| forbidden(id)) {
         leaks.add(id.to_string(), "object of the source from outside the cut");
     }
-    for (path, _) in worktree.blobs.iter().filter(|(_, id)| forbidden(id)) {
+    for (path, id) in found.strays.iter().filter(|(_, id)| forbidden(id)) {
+        leaks.add(path.clone(), format!("object {id} of the source from outside the cut"));
+    }
+    for (path, _) in found.worktree.blobs.iter().filter(|(_, id)| forbidden(id)) {
         leaks.add(shown(path), "content of the source from outside the cut");
     }
-    for path in plain_files {
+    for path in found.plain_files {
         let Some(content) = walk::read(path, LARGEST_OBJECT)? else { continue };
         let id = gix::objs::compute_hash(HashKind::Sha1, Kind::Blob, &content)
             .map_err(|error| CutoffError::object(path.display(), format!("cannot be digested: {error}")))?;
         if forbidden(&id) {
-            leaks.add(path.display().to_string(), "content of the source from outside the cut");
+            let where_ = path.strip_prefix(dir).unwrap_or(path);
+            leaks.add(shown(where_.as_os_str().as_bytes()), "content of the source from outside the cut");
         }
     }
     Ok(())
 }
 
 /// The objects of the source that the cut may hold.
-fn allowed(repository: &SourceRepository, objects: &mut Source, cut: &Cut) -> Result<BTreeSet<ObjectId>, CutoffError> {
+fn allowed(
+    repository: &SourceRepository,
+    objects: &mut Source,
+    cut: &Cut<'_>,
+) -> Result<BTreeSet<ObjectId>, CutoffError> {
     let Some(timestep) = cut.timestep else {
         // A cut anywhere: the commit's own past is honest, and all else of the source is not.
         if objects.read(cut.commit, &mut Vec::new())?.is_none() {
             return Ok(BTreeSet::new());
         }
-        return Ok(closure::read_history(objects, cut.commit, &BTreeSet::new())?.objects);
+        return Ok(closure::read_history(objects, cut.commit, cut.boundary)?.objects);
     };
     if let Some(commit) = repository.find(&format!("timestep-{timestep}"))? {
         let tree = closure::read_commit(objects, commit)?.tree;

@@ -2,17 +2,21 @@
 
 mod dot_git;
 mod forbid;
+mod stray;
 mod walk;
 mod worktree;
 
 use crate::closure;
 use crate::error::CutoffError;
-use crate::evidence::{Evidence, ObjectSet, PageCensus, without_credentials};
+use crate::evidence::{Evidence, History, LaterDated, ObjectSet, PageCensus, without_credentials};
 use crate::names::shown;
 use dot_git::DotGit;
+use gix::ObjectId;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use worktree::Worktree;
 
@@ -24,12 +28,21 @@ pub struct Expectation {
     /// The last page that may be there; with it the checkout is judged as an episode's: one commit, shallow, on branch
     /// `timestep-T`, pages 1..T.
     pub timestep: Option<u32>,
+    /// The commit that HEAD must be at, in hex.
+    pub commit: Option<String>,
+    /// How much of the past belongs here: all of it and no shallow boundary, or so many commits and a boundary at the
+    /// last ones.
+    pub history: Option<History>,
+    /// The date of the cut, in seconds since 1970: reachable commits that say they are later are told in
+    /// [`Audit::later_dated`]. They are no leaks, as clocks differ.
+    pub not_after: Option<i64>,
     /// Where the repository is served, for the evidence; credentials in it are dropped.
     pub clone_url: Option<String>,
     /// The recipe of the repository, for the evidence.
     pub recipe: Option<String>,
     /// A repository none of whose objects may be here but those of the cut: commit, trees and files of its branch
-    /// `timestep-T`; where it has none, the files of its `main` that are not later pages.
+    /// `timestep-T`; where it has none, the files of its `main` that are not later pages. Without a timestep the cut is
+    /// what HEAD reaches, up to the shallow boundary.
     pub forbid_from: Option<PathBuf>,
 }
 
@@ -54,6 +67,9 @@ impl fmt::Display for Leak {
 pub struct Audit {
     /// What the checkout holds.
     pub evidence: Evidence,
+    /// Commits later than [`Expectation::not_after`] among those that HEAD reaches, by id.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub later_dated: Vec<LaterDated>,
     /// What does not belong there, in a fixed order; empty when all is well.
     pub leaks: Vec<Leak>,
 }
@@ -62,25 +78,32 @@ pub struct Audit {
 #[derive(Debug, Default)]
 pub(crate) struct Leaks {
     found: Vec<Leak>,
-    more: usize,
+    /// How many there are of each kind: of equal words, names and numbers aside.
+    kinds: BTreeMap<String, usize>,
 }
 
 impl Leaks {
-    const MOST: usize = 500;
+    /// So many of one kind are told one by one, so that none of another kind drowns among them.
+    const MOST_OF_A_KIND: usize = 100;
 
     pub(crate) fn add(&mut self, where_: impl Into<String>, what: impl Into<String>) {
-        if self.found.len() < Self::MOST {
-            self.found.push(Leak { where_: where_.into(), what: what.into() });
-        } else {
-            self.more += 1;
+        let what = what.into();
+        let named = |word: &&str| !word.contains('`') && !word.bytes().any(|byte| byte.is_ascii_digit());
+        let kind = what.split(' ').filter(named).collect::<Vec<_>>().join(" ");
+        let count = self.kinds.entry(kind).or_default();
+        *count += 1;
+        if *count <= Self::MOST_OF_A_KIND {
+            self.found.push(Leak { where_: where_.into(), what });
         }
     }
 
     fn into_sorted(mut self) -> Vec<Leak> {
         self.found.sort();
         self.found.dedup();
-        if self.more > 0 {
-            self.found.push(Leak { where_: "...".into(), what: format!("{} more findings", self.more) });
+        for (kind, count) in self.kinds {
+            if let Some(more) = count.checked_sub(Self::MOST_OF_A_KIND).filter(|more| *more > 0) {
+                self.found.push(Leak { where_: "...".into(), what: format!("{more} more of: {kind}") });
+            }
         }
         self.found
     }
@@ -116,22 +139,43 @@ pub fn audit(dir: &Path, expectation: &Expectation) -> Result<Audit, CutoffError
     for id in ids.iter().filter(|id| !history.objects.contains(*id)) {
         leaks.add(id.to_string(), "object that HEAD does not reach");
     }
+    for id in git.shallow.iter().filter(|id| !history.commits.contains(*id)) {
+        leaks.add(".git/shallow", format!("names a commit that HEAD does not reach, {id}"));
+    }
+    let head = git.head.to_string();
+    if let Some(commit) = expectation.commit.as_ref().filter(|commit| **commit != head) {
+        leaks.add(".git/HEAD", format!("HEAD is not at commit {commit}"));
+    }
     git.compare_index(&tree, &mut leaks);
 
     let worktree = Worktree::compare(dir, &tree, &mut leaks)?;
+    let strays = stray_objects(dir, &mut git, &worktree, &history.objects, &mut leaks)?;
+    if let Some(expected) = expectation.history {
+        judge_history(expected, &mut git, &mut leaks)?;
+    }
+    let mut later_dated = Vec::new();
+    if let Some(seconds) = expectation.not_after {
+        for id in &history.commits {
+            let commit = closure::read_commit(&mut git.objects, *id)?;
+            if commit.seconds > seconds {
+                later_dated.push(LaterDated { commit: id.to_string(), seconds: commit.seconds });
+            }
+        }
+    }
     if let Some(timestep) = expectation.timestep {
         judge_episode(timestep, &git, history.commits.len(), &tree.pages(), &worktree, &mut leaks);
     }
     if let Some(source) = &expectation.forbid_from {
-        let cut = forbid::Cut { timestep: expectation.timestep, commit: git.head };
-        forbid::compare(source, &cut, &ids, &worktree, &git.plain_files, &mut leaks)?;
+        let cut = forbid::Cut { timestep: expectation.timestep, commit: git.head, boundary: &git.shallow };
+        let found = forbid::Found { ids: &ids, strays: &strays, worktree: &worktree, plain_files: &git.plain_files };
+        forbid::compare(source, &cut, &found, dir, &mut leaks)?;
     }
 
     let evidence = Evidence {
         clone_url: expectation.clone_url.as_deref().map(without_credentials),
         case_id: expectation.case_id.clone(),
         branch: git.branch.clone(),
-        commit: git.head.to_string(),
+        commit: head,
         tree: commit.tree.to_string(),
         shallow: git.shallow.contains(&git.head),
         commits: history.commits.len() as u64,
@@ -141,7 +185,72 @@ pub fn audit(dir: &Path, expectation: &Expectation) -> Result<Audit, CutoffError
         objects: ObjectSet::of(ids.iter()),
         skill_cards: worktree.skill_cards,
     };
-    Ok(Audit { evidence, leaks: leaks.into_sorted() })
+    Ok(Audit { evidence, later_dated, leaks: leaks.into_sorted() })
+}
+
+/// Reads the objects of every file that holds some outside the object store's order, and names what is there.
+fn stray_objects(
+    dir: &Path,
+    git: &mut DotGit,
+    worktree: &Worktree,
+    reached: &BTreeSet<ObjectId>,
+    leaks: &mut Leaks,
+) -> Result<Vec<(String, ObjectId)>, CutoffError> {
+    let mut strays = Vec::new();
+    let untracked = worktree.untracked.iter().map(|path| dir.join(OsStr::from_bytes(path)));
+    let paths: Vec<PathBuf> = git.unindexed.iter().chain(&git.plain_files).cloned().chain(untracked).collect();
+    for path in paths {
+        let Some(found) = stray::read(&path, &mut git.objects)? else { continue };
+        let where_ = shown(path.strip_prefix(dir).unwrap_or(&path).as_os_str().as_bytes());
+        leaks.add(where_.clone(), format!("{} ({} objects)", found.form.name(), found.ids.len()));
+        for what in found.faults {
+            leaks.add(where_.clone(), what);
+        }
+        for id in found.ids {
+            if !reached.contains(&id) {
+                leaks.add(where_.clone(), format!("object {id} that HEAD does not reach"));
+            }
+            strays.push((where_.clone(), id));
+        }
+    }
+    Ok(strays)
+}
+
+/// Compares how far the commits go back with what was to be kept.
+fn judge_history(expected: History, git: &mut DotGit, leaks: &mut Leaks) -> Result<(), CutoffError> {
+    let most = match expected {
+        History::Full => {
+            for id in &git.shallow {
+                leaks.add(".git/shallow", format!("the history ends at {id}, and all of it belongs here"));
+            }
+            return Ok(());
+        }
+        History::Depth(most) => most.get(),
+        History::None => 1,
+    };
+    let mut seen = BTreeSet::from([git.head]);
+    let mut row = vec![git.head];
+    for depth in 1..=most {
+        let mut next = Vec::new();
+        for id in row {
+            let commit = closure::read_commit(&mut git.objects, id)?;
+            if git.shallow.contains(&id) {
+                // Git writes a boundary for commits without a parent too.
+                if depth < most && !commit.parents.is_empty() {
+                    leaks.add(".git/shallow", format!("the history ends at {id}, after {depth} of {most} commits"));
+                }
+                continue;
+            }
+            if depth == most && !commit.parents.is_empty() {
+                leaks.add(id.to_string(), format!("the history goes on after {most} commits"));
+                continue;
+            }
+            next.extend(commit.parents.into_iter().filter(|parent| seen.insert(*parent)));
+        }
+        next.retain(|id| git.objects.holds(id));
+        row = next;
+    }
+    Ok(())
 }
 
 /// The rules for an episode's checkout: one commit, marked as shallow, on its branch, pages 1..T here and in the tree.

@@ -75,11 +75,21 @@ pub(crate) fn list(root: &Path, skip: &[&[u8]]) -> Result<Vec<Entry>, CutoffErro
 /// Reads a regular file of at most `limit` bytes, not through a link in its last part; `None` when it is longer.
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, CutoffError> {
     let fault = |error| CutoffError::file("read", path, error);
+    let file = open(path)?;
+    let mut content = Vec::new();
+    file.take(limit + 1).read_to_end(&mut content).map_err(fault)?;
+    Ok((content.len() as u64 <= limit).then_some(content))
+}
+
+/// Opens a regular file, not through a link in its last part.
+pub(crate) fn open(path: &Path) -> Result<fs::File, CutoffError> {
+    let fault = |error| CutoffError::file("read", path, error);
     // The entry may have been swapped since it was listed: for a link, or for a pipe that would block.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| fault(error.into()))?;
     let file = fs::File::from(file);
-    let mut content = Vec::new();
-    file.take(limit + 1).read_to_end(&mut content).map_err(fault)?;
-    Ok((content.len() as u64 <= limit).then_some(content))
+    if file.metadata().map_err(fault)?.is_file() {
+        return Ok(file);
+    }
+    Err(fault(std::io::Error::other("it is no regular file")))
 }

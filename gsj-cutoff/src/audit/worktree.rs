@@ -26,6 +26,8 @@ pub(crate) struct Worktree {
     pub(crate) page_like: Vec<(Vec<u8>, u32)>,
     /// Digest of each skill card by skill name.
     pub(crate) skill_cards: BTreeMap<String, String>,
+    /// Regular files that the commit does not have, or has with other content.
+    pub(crate) untracked: Vec<Vec<u8>>,
     /// The id that each regular file's content has as a git object.
     pub(crate) blobs: Vec<(Vec<u8>, ObjectId)>,
 }
@@ -46,7 +48,10 @@ impl Worktree {
             }
             let id = worktree.identify(dir, &entry.path, entry.kind, leaks)?;
             let Some(file) = expected.remove(&entry.path[..]) else {
-                leaks.add(shown(&entry.path), "file that the commit does not have");
+                let nested = entry.path.split(|byte| *byte == b'/').any(|part| part == b".git");
+                let what = if nested { "part of another repository" } else { "file that the commit does not have" };
+                leaks.add(shown(&entry.path), what);
+                worktree.note_untracked(&entry);
                 continue;
             };
             let kind = match entry.kind {
@@ -59,12 +64,19 @@ impl Worktree {
                 leaks.add(shown(&entry.path), "file of another kind or mode than in the commit");
             } else if id != Some(file.id) {
                 leaks.add(shown(&entry.path), "file with other content than in the commit");
+                worktree.note_untracked(&entry);
             }
         }
         for path in expected.into_keys() {
             leaks.add(shown(path), "file of the commit that is missing");
         }
         Ok(worktree)
+    }
+
+    fn note_untracked(&mut self, entry: &walk::Entry) {
+        if matches!(entry.kind, EntryKind::File { .. }) {
+            self.untracked.push(entry.path.clone());
+        }
     }
 
     fn note_page(&mut self, path: &[u8], kind: EntryKind) {

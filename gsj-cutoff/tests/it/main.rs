@@ -16,6 +16,8 @@ mod field;
 mod git;
 #[cfg(feature = "git")]
 mod hostile;
+#[cfg(feature = "git")]
+mod leaks;
 mod scan;
 #[cfg(feature = "tokens")]
 mod tokens;
