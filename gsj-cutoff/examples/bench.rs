@@ -5,7 +5,7 @@
 
 use gsj_cutoff::{Cut, CutRequest, cut};
 use std::fs;
-use std::io::{BufWriter, Write as _};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

@@ -163,7 +163,7 @@ pub fn cut(request: &CutRequest<'_>) -> Result<CutReport, CutoffError> {
     let written = Written { dest: request.dest, tip: &tip, kept: &kept, tree: &tree, seconds: commit.seconds };
     let result = written
         .objects(&mut source, request.history)
-        .and_then(|()| written.files(&mut source))
+        .and_then(|contents| written.files(&mut source, &contents))
         .and_then(|()| inspect(request, timestep, &tip));
     match result {
         Ok(evidence) => Ok(CutReport {

@@ -10,6 +10,7 @@ use crate::plan::{self, Kept, Tip};
 use gix::ObjectId;
 use gix::bstr::BStr;
 use gix::hash::Kind as HashKind;
+use gix::hashtable::HashMap;
 use gix::objs::Kind;
 use gix::objs::tree::EntryKind;
 use std::collections::BTreeSet;
@@ -26,6 +27,12 @@ const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n
 
 /// The most content that the files of one checkout may hold, in bytes.
 const LARGEST_CHECKOUT: u64 = 1 << 30;
+
+/// How much content is kept between writing the objects and writing the files, in bytes.
+const KEPT_CONTENT: u64 = 16 << 20;
+
+/// The content of files by id.
+pub(crate) type Contents = HashMap<ObjectId, Vec<u8>>;
 
 /// The folders of `.git`, each after the one that holds it.
 const FOLDERS: [&str; 7] = ["", "objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/tags"];
@@ -72,8 +79,9 @@ pub(crate) fn take_away(dest: &Path, created: bool) {
 }
 
 impl Written<'_> {
-    /// Writes the object store.
-    pub(crate) fn objects(&self, source: &mut Source, history: History) -> Result<(), CutoffError> {
+    /// Writes the object store. Gives the content of small cuts' files, so that it need not be read twice.
+    pub(crate) fn objects(&self, source: &mut Source, history: History) -> Result<Contents, CutoffError> {
+        let mut contents = Contents::default();
         let dot_git = self.dest.join(".git");
         for folder in FOLDERS {
             let folder = dot_git.join(folder);
@@ -95,6 +103,9 @@ impl Written<'_> {
                 total += buffer.len() as u64;
                 within(id, total)?;
                 pack.add(id, kind, &buffer)?;
+                if kind == Kind::Blob && total <= KEPT_CONTENT {
+                    contents.insert(id, std::mem::take(&mut buffer));
+                }
             }
             pack
         } else {
@@ -108,7 +119,7 @@ impl Written<'_> {
         for path in pack.finish()? {
             finish(&path, 0o444, self.seconds)?;
         }
-        Ok(())
+        Ok(contents)
     }
 
     /// Says which file it is whose object cannot be taken.
@@ -122,7 +133,7 @@ impl Written<'_> {
     }
 
     /// Writes the working tree, the index and the small files under `.git`.
-    pub(crate) fn files(&self, source: &mut Source) -> Result<(), CutoffError> {
+    pub(crate) fn files(&self, source: &mut Source, contents: &Contents) -> Result<(), CutoffError> {
         for directory in &self.tree.directories {
             let path = self.dest.join(OsStr::from_bytes(directory));
             create_dir(&path)?;
@@ -131,13 +142,19 @@ impl Written<'_> {
         let mut buffer = Vec::new();
         let mut total = 0;
         for file in &self.tree.files {
-            source.read_as(file.id, Kind::Blob, &mut buffer).map_err(|error| self.named(file.id, error))?;
-            total += buffer.len() as u64;
+            let content = match contents.get(&file.id) {
+                Some(content) => content,
+                None => {
+                    source.read_as(file.id, Kind::Blob, &mut buffer).map_err(|error| self.named(file.id, error))?;
+                    &buffer
+                }
+            };
+            total += content.len() as u64;
             within(file.id, total)?;
-            self.file(file, &buffer)?;
+            self.file(file, content)?;
             // Of the file's state only its size is the same on every machine; git compares the content where the rest
             // differs.
-            let size = u32::try_from(buffer.len()).unwrap_or(u32::MAX);
+            let size = u32::try_from(content.len()).unwrap_or(u32::MAX);
             let stat = gix::index::entry::Stat { size, ..Default::default() };
             let flags = gix::index::entry::Flags::empty();
             index.dangerously_push_entry(stat, file.id, flags, index_mode(file.kind), BStr::new(&file.path));
