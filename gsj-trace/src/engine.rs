@@ -1,7 +1,7 @@
 //! What an engine must be asked for, and what its answers mean (section 12).
 
-use crate::json::{Value, ValueRef};
-use crate::reconstruct::Ids;
+use crate::json::{Object, Value, ValueRef};
+use crate::reconstruct::{Ids, reading};
 
 /// The dialect of an OpenAI-compatible engine: how it is asked for token ids and where it puts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,22 +59,20 @@ pub fn prepare_request<'a>(dialect: Dialect, request: Value<'a>) -> Value<'a> {
     request
 }
 
-/// Brings an engine's whole answer into the one form that records and traces use (section 12.2).
+/// Brings an engine's whole answer into the one form that records and traces use, as the reference does (section 12.2).
 ///
-/// An answer without choices, as an error, stays as it is.
+/// An answer without choices, as an error, stays as it is. Of an SGLang answer with one unusable pair the reference
+/// loses a token, and with fewer logprobs than ids all of them (D10); [`normalize_whole`] does not.
 pub fn normalize_response(dialect: Dialect, response: &mut Value<'_>) {
-    for choice in response.get_mut("choices").and_then(Value::as_array_mut).into_iter().flatten() {
+    for choice in choices(response) {
         match dialect {
             Dialect::Vllm => {
-                if let Some(message) = choice.get_mut("message")
-                    && message.get("reasoning_content").is_none_or(ValueRef::is_null)
-                {
-                    move_member(message, "reasoning", "reasoning_content");
-                }
+                name_reasoning(choice);
                 stamp(choice);
             }
             Dialect::Sglang => {
-                lift_meta_info(choice);
+                lift_prompt_ids(choice);
+                lift_sampled_ids(choice);
                 stamp(choice);
                 if let Some(members) = choice.as_object_mut() {
                     members.remove("meta_info");
@@ -82,6 +80,90 @@ pub fn normalize_response(dialect: Dialect, response: &mut Value<'_>) {
             }
         }
     }
+}
+
+/// Brings an engine's whole answer into the one form that records and traces use, and loses nothing.
+///
+/// As [`normalize_response`], but the pairs of `meta_info.output_token_logprobs` are read together or not at all:
+/// with one element that is no id and logprob no ids are taken from them. They stay where they are unless each id has
+/// its logprob in `logprobs.content` as well, so that [`crate::reconstruct`] can read them, or say what is wrong with
+/// them.
+///
+/// ```
+/// use gsj_trace::engine::{Dialect, normalize_whole};
+/// use gsj_trace::json::Value;
+///
+/// let mut answer =
+///     Value::parse(br#"{"choices": [{"meta_info": {"id": "x", "output_token_logprobs": [[-0.5, 7, null], [-1, 9, null]]}}]}"#)?;
+/// normalize_whole(Dialect::Sglang, &mut answer);
+/// assert_eq!(
+///     answer.to_json(),
+///     r#"{"choices":[{"meta_info":{"output_token_logprobs":[[-0.5,7,null],[-1,9,null]]},"token_ids":[7,9]}]}"#
+/// );
+/// # Ok::<(), gsj_trace::json::ReadError>(())
+/// ```
+pub fn normalize_whole(dialect: Dialect, response: &mut Value<'_>) {
+    for choice in choices(response) {
+        match dialect {
+            Dialect::Vllm => {
+                name_reasoning(choice);
+                stamp(choice);
+            }
+            Dialect::Sglang => {
+                lift_prompt_ids(choice);
+                take_whole_pairs(choice);
+                stamp(choice);
+                let stated = is_stated(choice);
+                let Some(members) = choice.as_object_mut() else { continue };
+                let pairs = members.get_mut("meta_info").and_then(Value::as_object_mut);
+                match pairs.and_then(|meta| meta.remove("output_token_logprobs")).filter(|_| !stated) {
+                    Some(pairs) => {
+                        members.insert("meta_info", Object::from_iter([("output_token_logprobs", pairs)]));
+                    }
+                    None => {
+                        members.remove("meta_info");
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn choices<'r, 'a>(response: &'r mut Value<'a>) -> impl Iterator<Item = &'r mut Value<'a>> {
+    response.get_mut("choices").and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+fn name_reasoning(choice: &mut Value<'_>) {
+    if let Some(message) = choice.get_mut("message")
+        && message.get("reasoning_content").is_none_or(ValueRef::is_null)
+    {
+        move_member(message, "reasoning", "reasoning_content");
+    }
+}
+
+/// The ids of `meta_info`'s pairs as the list of ids, unless there is one already or a pair is unusable.
+fn take_whole_pairs(choice: &mut Value<'_>) {
+    let Some(members) = choice.as_object_mut() else { return };
+    if members.get("token_ids").is_some_and(|v| v.as_array().is_some()) {
+        return;
+    }
+    let pairs = members.get("meta_info").and_then(|meta| meta.get("output_token_logprobs"));
+    let whole = pairs.and_then(ValueRef::as_array).and_then(reading::whole_pairs);
+    if let Some(ids) = whole.filter(|ids| !ids.is_empty()) {
+        members.insert("token_ids", ids);
+    }
+}
+
+/// Whether `logprobs.content` gives each id its logprob.
+fn is_stated(choice: &Value<'_>) -> bool {
+    let ids = choice.get("token_ids").and_then(ValueRef::as_array);
+    let content = choice.get("logprobs").and_then(|l| l.get("content")).and_then(ValueRef::as_array);
+    ids.zip(content).is_some_and(|(ids, content)| {
+        let says = |entry: ValueRef<'_>, id: ValueRef<'_>| {
+            entry.get("token_id") == Some(id) && entry.get("logprob").and_then(reading::logprob).is_some()
+        };
+        ids.len() == content.len() && content.iter().zip(ids).all(|(entry, id)| says(entry, id))
+    })
 }
 
 /// Renames a member that is not null, replacing one that bears the new name.
@@ -94,7 +176,7 @@ fn move_member<'a>(of: &mut Value<'a>, from: &str, to: &'static str) {
     }
 }
 
-fn lift_meta_info(choice: &mut Value<'_>) {
+fn lift_prompt_ids(choice: &mut Value<'_>) {
     let Some(members) = choice.as_object_mut() else { return };
     if members.get("input_token_ids").is_none_or(ValueRef::is_null) {
         let prompt = members.get("prompt_token_ids").filter(|v| v.as_array().is_some()).map(ValueRef::to_owned);
@@ -102,12 +184,16 @@ fn lift_meta_info(choice: &mut Value<'_>) {
             members.insert("input_token_ids", prompt);
         }
     }
+}
+
+fn lift_sampled_ids(choice: &mut Value<'_>) {
+    let Some(members) = choice.as_object_mut() else { return };
     if members.get("token_ids").is_some_and(|v| v.as_array().is_some()) {
         return;
     }
     let mut ids = Ids::default();
     let listed = members.get("meta_info").and_then(|meta| meta.get("output_token_logprobs"));
-    let found: Vec<i64> = listed
+    let found: Vec<u32> = listed
         .and_then(ValueRef::as_array)
         .into_iter()
         .flat_map(|array| array.iter())

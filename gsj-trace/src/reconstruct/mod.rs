@@ -15,7 +15,7 @@ mod messages;
 mod order;
 mod output;
 mod place;
-mod reading;
+pub(crate) mod reading;
 mod reference;
 mod session;
 mod template;

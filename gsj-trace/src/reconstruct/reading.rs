@@ -125,20 +125,26 @@ enum Logprobs {
 }
 
 /// The array's elements as ids; an error is the index of the first that is none.
-pub(crate) fn token_ids<'v>(array: &'v Array<'v>) -> Result<Cow<'v, [u32]>, usize> {
+fn token_ids<'v>(array: &'v Array<'v>) -> Result<Cow<'v, [u32]>, usize> {
     if let Some(packed) = array.as_u32s() {
         return Ok(Cow::Borrowed(packed));
     }
     array.iter().enumerate().map(|(i, element)| token_id(element).ok_or(i)).collect()
 }
 
-pub(crate) fn token_id(value: ValueRef<'_>) -> Option<u32> {
+fn token_id(value: ValueRef<'_>) -> Option<u32> {
     value.as_int().and_then(|id| id.as_u32())
 }
 
 /// A logprob that can be trained with and written down.
 pub(crate) fn logprob(value: ValueRef<'_>) -> Option<f64> {
     value.as_f64().filter(|x| x.is_finite())
+}
+
+/// The ids of a list of `[logprob, id, ..]`, when each element is one.
+pub(crate) fn whole_pairs(list: &Array<'_>) -> Option<Vec<u32>> {
+    let pairs = Pairs { list, place: Place::MetaInfo }.pairs();
+    pairs.map(|(id, value)| value.and_then(logprob).and(id.and_then(token_id))).collect()
 }
 
 #[derive(Clone, Copy)]
