@@ -49,7 +49,7 @@ pub(super) struct Rendered {
 pub(super) struct Turn {
     pub(super) opened: Opened,
     end: usize,
-    sample: Sample,
+    pub(super) sample: Sample,
 }
 
 /// A sample of a turn that the conversation did not go on from, so far.

@@ -8,7 +8,7 @@ use super::extract::Completion;
 pub(super) struct Merged<'v> {
     /// How many of the chain's completions are in it, from the first on.
     pub(super) count: usize,
-    pub(super) response: Vec<i64>,
+    pub(super) response: Vec<u32>,
     /// One per response id: 1 = sampled.
     pub(super) mask: Vec<u32>,
     /// One per response id, or none.
@@ -36,7 +36,7 @@ pub(super) fn group(completions: &[&Completion<'_>]) -> Vec<Vec<usize>> {
 }
 
 /// The id that ends a turn of this chain: the configured one, else the last id of the first reply that ended by itself.
-fn end_of_turn(chain: &[&Completion<'_>], configured: Option<i64>) -> Option<i64> {
+fn end_of_turn(chain: &[&Completion<'_>], configured: Option<u32>) -> Option<u32> {
     configured.or_else(|| {
         let ended = |c: &&&Completion<'_>| {
             matches!(c.finish_reason.as_deref(), Some("stop" | "tool_calls" | "stop_sequence"))
@@ -47,7 +47,7 @@ fn end_of_turn(chain: &[&Completion<'_>], configured: Option<i64>) -> Option<i64
 }
 
 /// Merges a chain as far as it can be merged.
-pub(super) fn walk<'v>(chain: &[&Completion<'v>], configured: Option<i64>) -> Merged<'v> {
+pub(super) fn walk<'v>(chain: &[&Completion<'v>], configured: Option<u32>) -> Merged<'v> {
     let end = end_of_turn(chain, configured);
     let mut stream = Stream::default();
     let mut previous: Option<&Completion<'v>> = None;
@@ -73,7 +73,7 @@ pub(super) fn walk<'v>(chain: &[&Completion<'v>], configured: Option<i64>) -> Me
 }
 
 /// What stands in the prompt between the previous reply and this one; `None` when the end of that reply is not found.
-fn interstitial<'c>(previous: &Completion<'_>, next: &'c Completion<'_>, end: Option<i64>) -> Option<&'c [i64]> {
+fn interstitial<'c>(previous: &Completion<'_>, next: &'c Completion<'_>, end: Option<u32>) -> Option<&'c [u32]> {
     // Grouping has compared the prompts already: the one is a prefix of the other.
     let tail = next.prompt.get(previous.prompt.len()..)?;
     let end = end?;
@@ -85,7 +85,7 @@ fn interstitial<'c>(previous: &Completion<'_>, next: &'c Completion<'_>, end: Op
 
 #[derive(Default)]
 struct Stream<'v> {
-    response: Vec<i64>,
+    response: Vec<u32>,
     mask: Vec<u32>,
     logprobs: Vec<f64>,
     has_logprobs: bool,
@@ -94,7 +94,7 @@ struct Stream<'v> {
 }
 
 impl<'v> Stream<'v> {
-    fn interstitial(&mut self, ids: &[i64]) {
+    fn interstitial(&mut self, ids: &[u32]) {
         self.push(ids, 0);
         self.logprobs.resize(self.response.len(), 0.0);
     }
@@ -114,7 +114,7 @@ impl<'v> Stream<'v> {
         self.messages.extend(completion.reply);
     }
 
-    fn push(&mut self, ids: &[i64], mask: u32) {
+    fn push(&mut self, ids: &[u32], mask: u32) {
         self.response.extend_from_slice(ids);
         self.mask.resize(self.response.len(), mask);
     }

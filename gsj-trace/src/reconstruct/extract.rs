@@ -1,20 +1,22 @@
 //! What one record says of its completion (section 10.2).
 
-use crate::json::{Array, ValueRef};
+use std::borrow::Cow;
+
+use crate::json::ValueRef;
 
 use super::ids::{Ids, NotANumber, float_of};
 use super::session::{Record, elements, is_array};
 
 /// Ids with a logprob each.
-type Paired = (Vec<i64>, Vec<f64>);
+type Paired = (Vec<u32>, Vec<f64>);
 
 /// One completion, read.
 #[derive(Default)]
 pub(super) struct Completion<'v> {
     /// The context that the engine was given.
-    pub(super) prompt: Vec<i64>,
+    pub(super) prompt: Cow<'v, [u32]>,
     /// What it sampled.
-    pub(super) response: Vec<i64>,
+    pub(super) response: Cow<'v, [u32]>,
     /// One per sampled id, or none at all.
     pub(super) logprobs: Option<Vec<f64>>,
     pub(super) prompt_messages: Vec<ValueRef<'v>>,
@@ -54,19 +56,20 @@ impl<'v> Completion<'v> {
                 .into_iter()
                 .flatten()
                 .find(|v| v.truthy());
-        if let Some(packed) = listed.and_then(ValueRef::as_array).and_then(Array::as_u32s) {
-            self.prompt = packed.iter().map(|&id| i64::from(id)).collect();
+        if let Some(plain) = listed.and_then(Ids::plain) {
+            self.prompt = Cow::Borrowed(plain);
             return;
         }
+        let mut prompt = Vec::new();
         for (i, element) in elements(listed).enumerate() {
             if let Ok(id) = ids.strict(element) {
-                self.prompt.push(id);
+                prompt.push(id);
             } else {
                 self.faults.push(Fault::PromptId(i));
-                self.prompt.clear();
                 return;
             }
         }
+        self.prompt = Cow::Owned(prompt);
     }
 
     fn read_response(&mut self, record: &Record<'v>, choice: ValueRef<'v>, ids: &mut Ids) {
@@ -78,9 +81,9 @@ impl<'v> Completion<'v> {
         for (source, pair) in [(content, content_pair as PairOf), (meta, meta_pair as PairOf)] {
             let Some((paired, logprobs)) = self.paired(source, pair, ids) else { continue };
             match &listed {
-                Some(listed) if *listed != paired => {}
+                Some(listed) if **listed != *paired => {}
                 _ => {
-                    self.response = paired;
+                    self.response = Cow::Owned(paired);
                     self.logprobs = Some(logprobs);
                     return;
                 }
@@ -90,9 +93,9 @@ impl<'v> Completion<'v> {
     }
 
     /// The listed ids, or nothing when one of them is none.
-    fn listed(&mut self, list: ValueRef<'v>, ids: &mut Ids) -> Option<Vec<i64>> {
-        if let Some(packed) = list.as_array().and_then(Array::as_u32s) {
-            return Some(packed.iter().map(|&id| i64::from(id)).collect());
+    fn listed(&mut self, list: ValueRef<'v>, ids: &mut Ids) -> Option<Cow<'v, [u32]>> {
+        if let Some(plain) = Ids::plain(list) {
+            return Some(Cow::Borrowed(plain));
         }
         let mut out = Vec::new();
         for (i, element) in elements(Some(list)).enumerate() {
@@ -105,7 +108,7 @@ impl<'v> Completion<'v> {
                 }
             }
         }
-        Some(out)
+        Some(Cow::Owned(out))
     }
 
     /// The ids and logprobs of one place of the answer, or nothing when one element is unusable.

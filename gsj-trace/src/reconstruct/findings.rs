@@ -1,12 +1,11 @@
 //! The findings of a session (section 10.3) and the glue stitch (10.4).
 
+use std::borrow::Cow;
+
 use crate::json::ValueRef;
 
 use super::extract::{Completion, Fault};
 use super::session::{Record, Session, depth, elements};
-
-/// Messages nested deeper than this cannot be written by the reference.
-pub(super) const MAX_MESSAGE_DEPTH: usize = 250;
 
 /// The findings that need no reconstruction, in their order.
 ///
@@ -16,7 +15,7 @@ pub(super) const MAX_MESSAGE_DEPTH: usize = 250;
 pub(super) fn of_session(
     session: &Session<'_>,
     completions: &[Completion<'_>],
-    end_of_turn: Option<i64>,
+    end_of_turn: Option<u32>,
 ) -> Vec<String> {
     let mut out: Vec<String> = session.faults.iter().map(|path| format!("S17:session_field_invalid:{path}")).collect();
     if end_of_turn.is_none() {
@@ -69,7 +68,7 @@ fn of_record(
         Fault::ResponseId(at) => format!("S15:token_id_not_an_integer:{id}:response:first={at}"),
         Fault::Logprob(at) => format!("S16:logprob_not_finite:{id}:first={at}"),
     }));
-    if completion.prompt_messages.iter().chain(&completion.reply).any(|m| depth(*m) > MAX_MESSAGE_DEPTH) {
+    if record.is_too_deep(completion.prompt_messages.iter().copied().chain(completion.reply)) {
         out.push(format!("S18:message_nested_too_deep:{id}"));
     }
     if record.metadata.get("policy_version").is_some_and(|v| depth(v) > 0) {
@@ -99,13 +98,13 @@ pub(super) fn policy_versions<'v>(versions: impl Iterator<Item = ValueRef<'v>>) 
 
 /// Puts the tokens back that the template writes before a turn but not into its history; returns how many prompts
 /// changed.
-pub(super) fn stitch(completions: &mut [Completion<'_>], glue: &[i64]) -> usize {
+pub(super) fn stitch(completions: &mut [Completion<'_>], glue: &[u32]) -> usize {
     let mut count = 0;
     if glue.is_empty() {
         return count;
     }
     // The previous prompt as recorded, and, where it was changed, as it stands now.
-    let mut recorded: Vec<i64> = Vec::new();
+    let mut recorded: Cow<'_, [u32]> = Cow::default();
     for i in 1..completions.len() {
         let (before, rest) = completions.split_at_mut(i);
         let (normalised, current) = (&before[i - 1].prompt, &mut rest[0].prompt);
@@ -116,10 +115,10 @@ pub(super) fn stitch(completions: &mut [Completion<'_>], glue: &[i64]) -> usize 
                 let mut stitched = Vec::with_capacity(normalised.len() + current.len() - stem.len());
                 stitched.extend_from_slice(normalised);
                 stitched.extend_from_slice(&current[stem.len()..]);
-                recorded = std::mem::replace(current, stitched);
+                recorded = std::mem::replace(current, Cow::Owned(stitched));
                 count += 1;
             }
-            _ => recorded.clear(),
+            _ => recorded = Cow::default(),
         }
     }
     count

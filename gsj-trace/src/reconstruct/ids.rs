@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::json::{Int, MAX_INTEGER_DIGITS, Value, ValueRef};
+use crate::json::{Array, Int, MAX_INTEGER_DIGITS, Value, ValueRef};
 
-/// Ids of this size and above are kept as text, so that the range below `i64::MIN / 2` is free for their numbers.
-const LARGE: i64 = 1 << 62;
+/// Ids of this size and above, and those below zero, are kept as text; their numbers are in the range that this frees.
+const LARGE: u32 = 1 << 31;
 
 /// The zero of each decimal digit range of Unicode 14, in order.
 const ZEROS: [u32; 66] = [
@@ -25,16 +25,16 @@ pub(crate) enum NotANumber {
     Overflow,
 }
 
-/// Token ids of any size, each as one `i64`; equal ids have equal numbers.
+/// Token ids of any size, each as one `u32`; equal ids have equal numbers, and small ones are their own.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
-    numbers: BTreeMap<String, i64>,
+    numbers: BTreeMap<String, u32>,
     texts: Vec<String>,
 }
 
 impl Ids {
     /// What Python's `int()` makes of a value: floats are cut, texts may hold digits of any script.
-    pub(crate) fn coerced(&mut self, value: ValueRef<'_>) -> Result<i64, NotANumber> {
+    pub(crate) fn coerced(&mut self, value: ValueRef<'_>) -> Result<u32, NotANumber> {
         match value {
             ValueRef::Float(x) => self.of_float(x.trunc()),
             ValueRef::Str(text) => {
@@ -50,7 +50,7 @@ impl Ids {
     }
 
     /// What the reference's session model accepts as an integer: no fraction is lost and digits are ASCII.
-    pub(super) fn strict(&mut self, value: ValueRef<'_>) -> Result<i64, NotANumber> {
+    pub(super) fn strict(&mut self, value: ValueRef<'_>) -> Result<u32, NotANumber> {
         match value {
             ValueRef::Float(x) => {
                 // Both ends are outside: the reference's range is open.
@@ -76,9 +76,9 @@ impl Ids {
         }
     }
 
-    fn of_int(&mut self, value: ValueRef<'_>) -> Result<i64, NotANumber> {
+    fn of_int(&mut self, value: ValueRef<'_>) -> Result<u32, NotANumber> {
         match value {
-            ValueRef::Bool(flag) => Ok(i64::from(flag)),
+            ValueRef::Bool(flag) => Ok(u32::from(flag)),
             ValueRef::Int(id) => match id.as_i64() {
                 Some(id) => Ok(self.fold(id)),
                 None => self.of_text(&id.to_string()),
@@ -88,7 +88,7 @@ impl Ids {
     }
 
     /// `x` has no fraction.
-    fn of_float(&mut self, x: f64) -> Result<i64, NotANumber> {
+    fn of_float(&mut self, x: f64) -> Result<u32, NotANumber> {
         if x.is_nan() {
             return Err(NotANumber::Other);
         }
@@ -98,13 +98,13 @@ impl Ids {
         self.of_text(&format!("{x:.0}"))
     }
 
-    fn of_text(&mut self, text: &str) -> Result<i64, NotANumber> {
+    fn of_text(&mut self, text: &str) -> Result<u32, NotANumber> {
         let (negative, digits, _) = decimal(text).ok_or(NotANumber::Other)?;
         Ok(self.of_digits(negative, &digits))
     }
 
     /// `digits` are ASCII ones without leading zeros.
-    fn of_digits(&mut self, negative: bool, digits: &str) -> i64 {
+    fn of_digits(&mut self, negative: bool, digits: &str) -> u32 {
         let sign = if negative { "-" } else { "" };
         let text = format!("{sign}{digits}");
         match text.parse::<i64>() {
@@ -113,12 +113,16 @@ impl Ids {
         }
     }
 
-    fn fold(&mut self, id: i64) -> i64 {
-        if (-LARGE..LARGE).contains(&id) { id } else { self.number(id.to_string()) }
+    fn fold(&mut self, id: i64) -> u32 {
+        match u32::try_from(id) {
+            Ok(small) if small < LARGE => small,
+            _ => self.number(id.to_string()),
+        }
     }
 
-    fn number(&mut self, text: String) -> i64 {
-        let next = i64::MIN + i64::try_from(self.texts.len()).unwrap_or(LARGE);
+    fn number(&mut self, text: String) -> u32 {
+        // Two thousand million different ids would not fit into memory.
+        let next = LARGE.saturating_add(u32::try_from(self.texts.len()).unwrap_or(LARGE));
         let texts = &mut self.texts;
         *self.numbers.entry(text).or_insert_with_key(|text| {
             texts.push(text.clone());
@@ -126,26 +130,31 @@ impl Ids {
         })
     }
 
+    /// The elements of an array that are their own numbers, when all are.
+    pub(super) fn plain(list: ValueRef<'_>) -> Option<&[u32]> {
+        // A fold over all elements is faster than a search for the first.
+        let all = |ids: &&[u32]| ids.iter().fold(0, |bits, id| bits | id) < LARGE;
+        list.as_array().and_then(Array::as_u32s).filter(all)
+    }
+
     /// The number of an id that a configuration names.
-    pub(super) fn configured(&mut self, id: i64) -> i64 {
+    pub(super) fn configured(&mut self, id: i64) -> u32 {
         self.fold(id)
     }
 
     /// The ids as an array of JSON integers.
-    pub(crate) fn to_value(&self, ids: &[i64]) -> Value<'static> {
-        let small: Option<Vec<u32>> = ids.iter().map(|&id| u32::try_from(id).ok()).collect();
-        if let Some(small) = small {
-            return Value::from(small);
+    pub(crate) fn to_value(&self, ids: &[u32]) -> Value<'static> {
+        if ids.iter().all(|&id| id < LARGE) {
+            return Value::from(ids);
         }
-        Value::from(ids.iter().map(|&id| self.one(id)).collect::<Vec<_>>())
+        let ids: Vec<Value<'static>> = ids.iter().map(|&id| self.one(id)).collect();
+        let small: Option<Vec<u32>> = ids.iter().map(|id| id.as_ref().as_int()?.as_u32()).collect();
+        small.map_or_else(|| Value::from(ids), Value::from)
     }
 
-    fn one(&self, id: i64) -> Value<'static> {
-        let text = usize::try_from(id.wrapping_sub(i64::MIN)).ok().and_then(|at| self.texts.get(at));
-        match text.and_then(|text| Int::from_decimal(text)) {
-            Some(large) => Value::from(large),
-            None => Value::from(id),
-        }
+    fn one(&self, id: u32) -> Value<'static> {
+        let text = id.checked_sub(LARGE).and_then(|at| self.texts.get(usize::try_from(at).ok()?));
+        text.and_then(|text| Int::from_decimal(text)).map_or_else(|| Value::from(id), Value::from)
     }
 }
 

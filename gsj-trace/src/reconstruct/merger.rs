@@ -7,7 +7,7 @@ use crate::tokens::TokenText;
 
 use super::certificate::{Kind, of_trajectory};
 use super::chain::{Chain, Joining, Sample};
-use super::findings::{MAX_MESSAGE_DEPTH, policy_versions};
+use super::findings::policy_versions;
 use super::output::{Filter, Stats, Trajectory};
 use super::place::{Place, find};
 use super::reading::{Reading, answers};
@@ -35,12 +35,39 @@ pub(super) struct Merger {
 #[derive(Default)]
 struct Entry {
     id: String,
-    /// Findings before and after the one that depends on whether another record follows.
+    /// Findings that stand before those which are known only at the end.
     early: Vec<String>,
+    /// Whether the reply was cut, which matters when another record follows.
     cut: bool,
+    agent_shaped: bool,
+    /// How the context relates to what was merged, which matters when the completion is kept.
+    kind: Kind,
+    /// Findings that stand after those.
     late: Vec<String>,
     excluded: Option<&'static str>,
-    kind: Kind,
+}
+
+/// The reason of a completion that the conversation did not go on from.
+const SUPERSEDED: &str = "superseded_sample";
+
+impl Entry {
+    /// Moves the record's findings out, in their order.
+    fn findings(&mut self, is_last: bool, allow_forks: bool, out: &mut Vec<String>) {
+        out.append(&mut self.early);
+        if self.cut && !is_last {
+            out.push(format!("S7:mid_chain_finish_length:{}", self.id));
+        }
+        if !self.agent_shaped {
+            out.push(format!("A12:non_agent_shape:{}", self.id));
+        }
+        match self.kind {
+            _ if allow_forks || self.excluded.is_some() => {}
+            Kind::Rewritten => out.push(format!("S10:context_rewritten:{}", self.id)),
+            Kind::Template => out.push(format!("S11:context_template:{}", self.id)),
+            Kind::Exact | Kind::Retokenized | Kind::Inexact => {}
+        }
+        out.append(&mut self.late);
+    }
 }
 
 /// The prompt of the record before.
@@ -110,7 +137,7 @@ impl Merger {
             self.join(&record, prompt, sample, &messages, &mut entry)
         };
         entry.late.extend(reading.findings);
-        if new.iter().copied().chain(record.reply()).any(|message| depth(message) > MAX_MESSAGE_DEPTH) {
+        if record.is_too_deep(new.iter().copied().chain(record.reply())) {
             entry.late.push(format!("S18:message_nested_too_deep:{}", record.id));
         }
         if record.metadata.get("policy_version").is_some_and(|v| depth(v) > 0) {
@@ -141,9 +168,7 @@ impl Merger {
             entry.early.push(format!("S3:duplicate_consecutive_prompt:{id}"));
         }
         entry.cut = record.finish_reason().as_deref() == Some("length");
-        if !record.is_agent_shaped() {
-            entry.late.push(format!("A12:non_agent_shape:{id}"));
-        }
+        entry.agent_shaped = record.is_agent_shaped();
         self.aborted |= record.is_aborted();
 
         let roster = record.request.get("tools").unwrap_or(ValueRef::Null);
@@ -172,12 +197,12 @@ impl Merger {
         let owned = |messages: &[ValueRef<'_>]| messages.iter().map(|m| (*m).to_owned()).collect();
         let (chain, new, added) = match place {
             Place::Sample { chain } => {
-                let first = self.chains[chain].samples.first().and_then(|first| self.entries.get(first.record));
-                entry.kind = first.map_or(Kind::Exact, |first| first.kind);
+                entry.kind = self.kind_of(self.chains[chain].samples.first());
                 self.chains[chain].sample(sample);
                 (chain, &[][..], prompt.len())
             }
             Place::Earlier { chain, turn } => {
+                entry.kind = self.kind_of(self.chains[chain].turns.get(turn).map(|turn| &turn.sample));
                 self.chains[chain].sample_of(turn, sample, prompt);
                 self.previous = Some(Previous::Other(prompt.to_vec()));
                 return &[];
@@ -218,15 +243,13 @@ impl Merger {
             let found = control::in_text(language.tokens, added, new);
             entry.late.extend(found.iter().map(|id| format!("S12:control_token_in_text:{}:{id}", entry.id)));
         }
-        if !self.options.allow_forks {
-            match entry.kind {
-                Kind::Rewritten => entry.late.push(format!("S10:context_rewritten:{}", entry.id)),
-                Kind::Template => entry.late.push(format!("S11:context_template:{}", entry.id)),
-                Kind::Exact | Kind::Retokenized | Kind::Inexact => {}
-            }
-        }
         self.previous = Some(Previous::Tip(chain));
         new
+    }
+
+    /// The kind of the context that a sample was sampled from.
+    fn kind_of(&self, sample: Option<&Sample>) -> Kind {
+        sample.and_then(|sample| self.entries.get(sample.record)).map_or(Kind::Exact, |entry| entry.kind)
     }
 
     pub(super) fn finish(mut self, header: &Header<'_>) -> Value<'static> {
@@ -238,12 +261,12 @@ impl Merger {
             out.traces.push(trace.into_value());
             for record in superseded {
                 if let Some(entry) = self.entries.get_mut(record) {
-                    entry.excluded = Some("superseded_sample");
+                    entry.excluded = Some(SUPERSEDED);
                 }
             }
         }
         out.findings = self.findings(header);
-        let superseded = self.entries.iter().filter(|entry| entry.excluded == Some("superseded_sample")).count();
+        let superseded = self.entries.iter().filter(|entry| entry.excluded == Some(SUPERSEDED)).count();
         let kept = self.entries.iter().filter(|entry| entry.excluded.is_none()).map(|entry| entry.kind);
         let tokenizer = self.options.tokenizer.as_deref().map(TokenText::identity);
         out.fidelity = Some(of_trajectory(self.options.continuity.name(), kept, superseded, tokenizer));
@@ -269,11 +292,7 @@ impl Merger {
         }
         let last = self.entries.len().saturating_sub(1);
         for (i, entry) in self.entries.iter_mut().enumerate() {
-            out.append(&mut entry.early);
-            if entry.cut && i < last {
-                out.push(format!("S7:mid_chain_finish_length:{}", entry.id));
-            }
-            out.append(&mut entry.late);
+            entry.findings(i == last, self.options.allow_forks, &mut out);
         }
         if self.roster_changed {
             out.push("R11:roster_changed_across_completions".to_owned());

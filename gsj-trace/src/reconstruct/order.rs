@@ -56,11 +56,12 @@ fn after<'r, 't>(rest: &'r mut &'t str, marks: &[char]) -> Option<&'r mut &'t st
     Some(rest)
 }
 
-/// Reads that many digits.
+/// Reads up to that many digits; some clocks do not write leading zeros.
 fn number(rest: &mut &str, digits: usize) -> Option<i64> {
-    let (head, tail) = rest.split_at_checked(digits)?;
+    let length = rest.bytes().take(digits).take_while(u8::is_ascii_digit).count();
+    let (head, tail) = rest.split_at_checked(length)?;
     *rest = tail;
-    head.bytes().all(|b| b.is_ascii_digit()).then(|| head.parse().ok())?
+    head.parse().ok()
 }
 
 fn fraction(rest: &mut &str) -> Option<u64> {
@@ -82,8 +83,8 @@ fn offset(mut rest: &str) -> Option<i64> {
     };
     rest = &rest[1..];
     let hours = number(&mut rest, 2)?;
-    let _ = after(&mut rest, &[':']);
-    let minutes = if rest.is_empty() { 0 } else { number(&mut rest, 2)? };
+    let colon = after(&mut rest, &[':']).is_some();
+    let minutes = if colon || !rest.is_empty() { number(&mut rest, 2)? } else { 0 };
     rest.is_empty().then_some(sign * (hours * 3600 + minutes * 60))
 }
 
@@ -107,10 +108,11 @@ mod tests {
             ("2000-02-29T12:00:00.5-0030", Some((951_827_400, 500_000_000_000_000_000))),
             ("2026-01-01t00:00:00.000001z", Some((1_767_225_600, 1_000_000_000_000))),
             ("2026-01-01T00:00", Some((1_767_225_600, 0))),
+            ("2026-1-1T0:00:9+00:00", Some((1_767_225_609, 0))),
             ("2026-01-01T00:00:00.1234567890123456789", Some((1_767_225_600, 123_456_789_012_345_678))),
             ("2026-13-01T00:00:00Z", None),
             ("2026-01-01T00:00:00.Z", None),
-            ("2026-01-01T00:00:00+1", None),
+            ("2026-01-01T00:00:00+01:", None),
             ("2026-01-01T00:00:00Zz", None),
             ("2026-01-01\u{e9}", None),
             ("soon", None),

@@ -18,7 +18,7 @@ pub(super) fn build<'v>(
     let session = Session::read(header, completions);
     let mut ids = Ids::default();
     let end_of_turn = options.end_of_turn_token_id.map(|id| ids.configured(id));
-    let glue: Vec<i64> = options.glue_ids.iter().map(|&id| ids.configured(id)).collect();
+    let glue: Vec<u32> = options.glue_ids.iter().map(|&id| ids.configured(id)).collect();
 
     let mut completions: Vec<Completion<'_>> = session.records.iter().map(|r| Completion::read(r, &mut ids)).collect();
     let mut out = Trajectory { record_count: session.records.len(), ..Trajectory::default() };
@@ -39,7 +39,7 @@ pub(super) fn build<'v>(
     out.into_value(&session.header)
 }
 
-fn traces(kept: &[(&Record<'_>, &Completion<'_>)], ids: &Ids, end_of_turn: Option<i64>, out: &mut Trajectory) {
+fn traces(kept: &[(&Record<'_>, &Completion<'_>)], ids: &Ids, end_of_turn: Option<u32>, out: &mut Trajectory) {
     let completions: Vec<&Completion<'_>> = kept.iter().map(|(_, completion)| *completion).collect();
     for chain in group(&completions) {
         let members: Vec<&Completion<'_>> = chain.iter().map(|&i| completions[i]).collect();

@@ -4,6 +4,9 @@ use crate::json::{Object, Value, ValueRef};
 
 use super::ids::Ids;
 
+/// Messages nested deeper than this cannot be written by the reference.
+const MAX_MESSAGE_DEPTH: usize = 250;
+
 /// What a session says of itself, its completions aside.
 pub(super) struct Header<'v> {
     pub(super) value: ValueRef<'v>,
@@ -25,7 +28,7 @@ pub(super) struct Session<'v> {
 pub(super) struct Record<'v> {
     pub(super) id: String,
     timestamp: String,
-    pub(super) value: ValueRef<'v>,
+    survey: Survey,
     pub(super) request: ValueRef<'v>,
     pub(super) original_request: ValueRef<'v>,
     pub(super) response: ValueRef<'v>,
@@ -118,7 +121,7 @@ impl<'v> Record<'v> {
         Some(Self {
             id: id.map(ValueRef::show).unwrap_or_default(),
             timestamp: timestamp.filter(|v| is_text(*v)).map(ValueRef::show).unwrap_or_default(),
-            value,
+            survey: Survey::of(value),
             request: faults.object(value, "request", &prefix),
             original_request: faults.object(value, "original_request", &prefix),
             response: faults.object(value, "response", &prefix),
@@ -144,6 +147,11 @@ impl<'v> Record<'v> {
     /// Why the engine stopped, as text in the reference's notation, arrays and objects included (unlike in findings).
     pub(super) fn finish_reason(&self) -> Option<String> {
         self.choice().get("finish_reason").filter(|v| !v.is_null()).map(ValueRef::python_text)
+    }
+
+    /// Whether one of its messages is nested deeper than the reference can write.
+    pub(super) fn is_too_deep(&self, mut messages: impl Iterator<Item = ValueRef<'v>>) -> bool {
+        self.survey.depth > MAX_MESSAGE_DEPTH && messages.any(|message| depth(message) > MAX_MESSAGE_DEPTH)
     }
 
     /// Whether the engine says that generation was aborted.
@@ -178,7 +186,7 @@ impl<'v> Record<'v> {
 
     /// Why the record is no part of the episode.
     pub(super) fn exclusion(&self) -> Option<&'static str> {
-        if is_truncated(self.value) {
+        if self.survey.truncated {
             return Some("persisted_truncated_completion");
         }
         if !elements(self.response.get("choices")).next().is_some_and(is_object) {
@@ -199,38 +207,48 @@ impl<'v> Record<'v> {
     }
 }
 
-/// Whether an object at any depth says that the record was cut when it was stored.
-fn is_truncated(value: ValueRef<'_>) -> bool {
-    containers(value).any(|(inner, _)| inner.get("__truncated").and_then(ValueRef::as_bool) == Some(true))
-}
-
 /// How many containers stand inside one another.
 pub(super) fn depth(value: ValueRef<'_>) -> usize {
-    containers(value).map(|(_, depth)| depth).max().unwrap_or(0)
+    if is_container(value) { Survey::of(value).depth } else { 0 }
 }
 
-/// Every array and object in a value, itself included, with the number of containers around and including it.
-///
-/// Packed arrays of numbers are not entered. The walk keeps its own stack, so that no document is too deep for it.
-fn containers(value: ValueRef<'_>) -> impl Iterator<Item = (ValueRef<'_>, usize)> {
-    let mut open = Vec::new();
-    if is_container(value) {
-        open.push((value, 1));
-    }
-    std::iter::from_fn(move || {
-        let (value, depth) = open.pop()?;
-        match value {
-            ValueRef::Object(object) => {
-                let members = object.iter().map(|(_, member)| member);
-                open.extend(members.filter(|m| is_container(*m)).map(|m| (m, depth + 1)));
+/// What one walk over a value shows.
+#[derive(Clone, Copy, Default)]
+struct Survey {
+    /// How many containers stand inside one another.
+    depth: usize,
+    /// Whether an object at any depth says that the record was cut when it was stored.
+    truncated: bool,
+}
+
+impl Survey {
+    /// Walks over a container level by level, so that no document is too deep. Packed arrays of numbers are not entered.
+    fn of(container: ValueRef<'_>) -> Self {
+        let mut out = Self::default();
+        let (mut level, mut below) = (vec![container], Vec::new());
+        while !level.is_empty() {
+            out.depth += 1;
+            for value in level.drain(..) {
+                match value {
+                    ValueRef::Object(object) => {
+                        for (key, member) in object {
+                            match member {
+                                ValueRef::Bool(true) => out.truncated |= key == "__truncated",
+                                ValueRef::Array(_) | ValueRef::Object(_) => below.push(member),
+                                _ => {}
+                            }
+                        }
+                    }
+                    ValueRef::Array(array) if array.as_u32s().is_none() && array.as_f64s().is_none() => {
+                        below.extend(array.iter().filter(|element| is_container(*element)));
+                    }
+                    _ => {}
+                }
             }
-            ValueRef::Array(array) if array.as_u32s().is_none() && array.as_f64s().is_none() => {
-                open.extend(array.iter().filter(|e| is_container(*e)).map(|e| (e, depth + 1)));
-            }
-            _ => {}
+            std::mem::swap(&mut level, &mut below);
         }
-        Some((value, depth))
-    })
+        out
+    }
 }
 
 /// The elements of an array; of anything else none.
