@@ -2,6 +2,7 @@
 
 mod canonical;
 mod dependencies;
+mod continuity;
 mod engine;
 #[cfg(feature = "tokenizer")]
 mod jinja;
@@ -11,4 +12,5 @@ mod reconstruct;
 mod rerender;
 #[cfg(feature = "tokenizer")]
 mod tokenizer;
+mod toy;
 mod vectors;
