@@ -1,7 +1,5 @@
 //! The modes that prove continuity: which contexts are joined, and what the certificate says of the others.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use gsj_trace::json::{Value, ValueRef};
 use gsj_trace::reconstruct::Options;
 

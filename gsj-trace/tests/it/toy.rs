@@ -1,5 +1,7 @@
 //! A small vocabulary, and sessions written in it.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 
 use gsj_trace::json::{Object, Value, ValueRef};
