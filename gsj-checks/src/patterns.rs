@@ -3,6 +3,7 @@
 //! Space and digit are Python's classes: `White_Space` and U+001C to U+001F, and `Nd` of any script.
 
 use gsj_trace::json::Int;
+use memchr::memmem;
 
 /// The numbers of all `"page": N` members, left to right.
 pub(crate) fn page_members(text: &str) -> impl Iterator<Item = Int> {
@@ -16,8 +17,9 @@ pub(crate) fn timestep_members(text: &str) -> impl Iterator<Item = Int> {
 
 /// The numbers of all page file names, left to right.
 pub(crate) fn page_files(text: &str) -> impl Iterator<Item = Int> {
-    text.match_indices("md/page_").filter_map(|(at, name)| {
-        let rest = &text[at + name.len()..];
+    const BEGIN: &str = "md/page_";
+    memmem::find_iter(text.as_bytes(), BEGIN).filter_map(|at| {
+        let rest = &text[at + BEGIN.len()..];
         let mut digits = Digits(rest);
         let number: String = digits.by_ref().take(4).collect();
         if number.len() == 4 && digits.0.starts_with(".md") { Int::from_decimal(&number) } else { None }
@@ -27,7 +29,7 @@ pub(crate) fn page_files(text: &str) -> impl Iterator<Item = Int> {
 fn members(text: &str, key: &'static str) -> impl Iterator<Item = Int> {
     // A match holds no quote after the key, so matches cannot overlap and every place where the
     // key stands may be tried.
-    text.match_indices(key).filter_map(move |(at, _)| {
+    memmem::find_iter(text.as_bytes(), key).filter_map(move |at| {
         let rest = text[at + key.len()..].trim_start_matches(is_space).strip_prefix(':')?;
         let number: String = Digits(rest.trim_start_matches(is_space)).collect();
         Int::from_decimal(&number)

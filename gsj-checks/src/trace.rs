@@ -1,5 +1,7 @@
 //! One trace as the rules see it.
 
+use std::ops::Range;
+
 use gsj_trace::json::{Array, Int, Object, ValueRef};
 
 use crate::messages::{ToolResult, array_or_empty, object_or_empty, tool_results};
@@ -88,23 +90,41 @@ impl<'v> Mask<'v> {
     }
 
     pub(crate) fn trained(self) -> usize {
-        (0..self.array.len()).filter(|at| self.is_trained(*at)).count()
+        match self.bare {
+            Some(bare) => bare.iter().filter(|entry| **entry == 1).count(),
+            None => (0..self.array.len()).filter(|at| self.is_trained(*at)).count(),
+        }
+    }
+
+    /// The bare numbers, when the entries are integers in `0..2^32`.
+    pub(crate) fn bare(self) -> Option<&'v [u32]> {
+        self.bare
     }
 
     /// The maximal runs of trained entries, as half-open ranges.
-    pub(crate) fn turns(self) -> Vec<std::ops::Range<usize>> {
+    pub(crate) fn turns(self) -> Vec<Range<usize>> {
         let mut turns = Vec::new();
-        let mut start = None;
-        for at in 0..=self.array.len() {
-            match (self.is_trained(at), start) {
-                (true, None) => start = Some(at),
-                (false, Some(begun)) => {
-                    turns.push(begun..at);
-                    start = None;
-                }
-                _ => {}
-            }
+        let mut end = 0;
+        while let Some(start) = self.next(end, true) {
+            end = self.next(start, false).unwrap_or(self.array.len());
+            turns.push(start..end);
         }
         turns
+    }
+
+    /// The first entry from a place on that is trained, or that is not.
+    fn next(self, from: usize, trained: bool) -> Option<usize> {
+        let Some(bare) = self.bare else {
+            return (from..self.array.len()).find(|at| self.is_trained(*at) == trained);
+        };
+        let wanted = |entry: &u32| (*entry == 1) == trained;
+        let mut at = from;
+        // So many at once are compared as vectors.
+        while let Some(chunk) = bare[at..].first_chunk::<32>()
+            && !chunk.iter().fold(false, |any, entry| any | wanted(entry))
+        {
+            at += chunk.len();
+        }
+        bare[at..].iter().position(wanted).map(|more| at + more)
     }
 }

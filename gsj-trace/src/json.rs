@@ -21,6 +21,7 @@ mod run;
 mod scalar;
 mod scan;
 mod text;
+mod tile;
 mod value;
 mod value_ref;
 mod write;

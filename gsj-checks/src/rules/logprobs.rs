@@ -37,6 +37,9 @@ fn check_mask(tokens: usize, mask: Mask<'_>, findings: &mut Vec<String>) {
     if entries > 0 && entries != tokens {
         findings.push(format!("LP8:loss_mask_length_ne_response_ids:{entries}!={tokens}"));
     }
+    if mask.bare().is_some_and(|bare| bare.iter().all(|entry| *entry <= 1)) {
+        return;
+    }
     let mut off_domain = Tally::default();
     for (at, entry) in mask.array.iter().enumerate() {
         if !matches!(entry.as_i64(), Some(0 | 1)) {
@@ -60,6 +63,13 @@ struct Census {
 impl Census {
     fn of(logprobs: &Array<'_>, mask: Mask<'_>, threshold: f64) -> Self {
         let mut census = Self::default();
+        if let (Some(logprobs), Some(mask)) = (logprobs.as_f64s(), mask.bare())
+            && logprobs.chunks(32).all(|some| are_unremarkable(some, threshold))
+        {
+            let zero_at_mask1 = |(x, entry): (&f64, &u32)| usize::from((*x == 0.0) & (*entry == 1));
+            census.zeros = logprobs.iter().zip(mask).map(zero_at_mask1).sum();
+            return census;
+        }
         for (at, value) in logprobs.iter().enumerate() {
             let Some([to_zero, to_threshold]) = orders(value, threshold) else {
                 census.nonfinite.note(at);
@@ -77,6 +87,12 @@ impl Census {
         }
         census
     }
+}
+
+/// Whether none is positive or a sentinel: then all are finite too. Without a branch inside, so that it
+/// is one comparison for several.
+fn are_unremarkable(logprobs: &[f64], threshold: f64) -> bool {
+    logprobs.iter().fold(true, |all, x| all & (*x <= 0.0) & (*x > threshold))
 }
 
 /// How a value compares with zero and with the threshold, exactly; `None` for what is no finite

@@ -44,6 +44,12 @@ impl<'v> Opening<'v> {
     }
 
     fn ends_with(&self, tail: &Array<'_>) -> bool {
+        if let (Some(response), Some(tail)) = (self.response.as_u32s(), tail.as_u32s())
+            && let Some(opening) = response.get(self.from..self.to)
+            && opening.len() >= tail.len()
+        {
+            return opening.ends_with(tail);
+        }
         tail.iter().rev().enumerate().all(|(back, id)| self.at_back(back).is_some_and(|found| found.python_eq(id)))
     }
 

@@ -2,6 +2,7 @@
 
 mod laws;
 mod near_clean;
+mod packed;
 mod pages;
 mod strict;
 mod vectors;

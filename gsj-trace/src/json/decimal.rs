@@ -41,26 +41,30 @@ pub(super) fn fraction(digits: u64, places: usize) -> Option<f64> {
     let (reciprocal, bits) = *RECIPROCALS.get(places)?;
     // With m = digits * 2^shift in 2^63..2^64 and R the reciprocal before it was rounded down, the
     // value is m * R * 2^-(shift + places + 127 + bits). `product` is m times the table's entry over
-    // 2^64, rounded down. The first rounding takes less than m / 2^64 < 1 and the second less than
-    // 1, so the exact product lies in product..product + 2, and in product..product + 4 once it is
-    // shifted by one to have its highest bit set.
+    // 2^64, rounded down. The first rounding takes something, as five divides no power of two, but
+    // less than m / 2^64 < 1, and the second less than 1: the exact product lies between product and
+    // product + 2, both excluded. It has 127 bits or 128.
     let shift = digits.leading_zeros();
     let m = u128::from(digits << shift);
     let product = m * (reciprocal >> 64) + ((m * (reciprocal & u128::from(u64::MAX))) >> 64);
-    let lead = product.leading_zeros();
-    let product = product << lead;
-    // The upper 53 bits are the mantissa, what is below decides on rounding up, and is left alone
-    // where the exact product may be a half or lie on the other side of it.
-    const HALF: u128 = 1 << 74;
-    let below = product & (2 * HALF - 1);
-    if below <= HALF && below + 4 > HALF {
+    let (upper, lower) = halves(product);
+    // The upper 53 bits are the mantissa, what is below decides on rounding up. Where product + 1 is
+    // the middle, the exact product may be it or lie on either side: another way must tell.
+    let below = 11 - upper.leading_zeros();
+    let middle = 1 << (below - 1);
+    if lower == u64::MAX && (upper + 1) & (2 * middle - 1) == middle {
         return None;
     }
-    let mantissa = u64::try_from(product >> 75).ok()? + u64::from(below > HALF);
-    // The exponent of the mantissa's last bit is 75 + 64 - lead - (shift + places + 127 + bits),
-    // at least -142: the value is a normal double. A mantissa of 2^53 carries into the exponent.
-    let exponent = 1075 + 12 - u64::from(lead + shift + bits) - places as u64;
+    let mantissa = (upper >> below) + (upper >> (below - 1) & 1);
+    // The exponent of the mantissa's last bit is 64 + below + 64 - (shift + places + 127 + bits), at
+    // least -142: the value is a normal double. A mantissa of 2^53 carries into the exponent.
+    let exponent = u64::from(1075 + 1 + below - shift - bits) - places as u64;
     Some(f64::from_bits(((exponent - 1) << 52) + mantissa))
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "it is taken apart")]
+fn halves(x: u128) -> (u64, u64) {
+    ((x >> 64) as u64, x as u64)
 }
 
 #[cfg(test)]

@@ -74,6 +74,19 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Value<'_>, ReadError> {
     Reader { text, bytes, at }.document()
 }
 
+/// What a letter behind a backslash stands for; zero for what is no such letter, and for `u`.
+static ESCAPED: [u8; 256] = {
+    let mut table = [0; 256];
+    let letters = b"\"\\/bfnrt";
+    let bytes = b"\"\\/\x08\x0c\n\r\t";
+    let mut at = 0;
+    while at < letters.len() {
+        table[letters[at] as usize] = bytes[at];
+        at += 1;
+    }
+    table
+};
+
 /// A place in the text.
 pub(super) struct Reader<'a> {
     /// The bytes as text, unless raw surrogates stand among them.
@@ -281,82 +294,55 @@ impl<'a> Reader<'a> {
 
     /// Reads a string; the reader stands at its opening quote.
     fn string(&mut self) -> Result<Str<'a>, ReadError> {
-        self.at += 1;
-        let start = self.at;
-        self.skip_plain();
-        if self.peek() == Some(b'"') {
-            let end = self.at;
-            self.at += 1;
-            return Ok(match self.text {
-                Some(text) => Str::from(&text[start..end]),
-                None => Str::from_generalized(self.bytes[start..end].to_vec()),
-            });
+        let start = self.at + 1;
+        let end = scan::plain_end(self.bytes, start);
+        self.at = end;
+        if self.peek() != Some(b'"') {
+            return self.escaped_string(start);
         }
-        let mut bytes = self.bytes[start..self.at].to_vec();
+        self.at += 1;
+        Ok(match self.text {
+            Some(text) => Str::from(&text[start..end]),
+            None => Str::from_generalized(self.bytes[start..end].to_vec()),
+        })
+    }
+
+    /// Reads on where the first plain stretch of a string ends, which began at `start`.
+    fn escaped_string(&mut self, start: usize) -> Result<Str<'a>, ReadError> {
+        let bytes = self.bytes;
+        let mut text = bytes[start..self.at].to_vec();
         loop {
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(Str::from_generalized(bytes));
+                    return Ok(Str::from_generalized(text));
                 }
-                Some(b'\\') => self.escape(&mut bytes)?,
+                Some(b'\\') => self.escape(&mut text)?,
                 Some(_) => return Err(self.syntax("no raw control character in a string")),
                 None => return Err(self.syntax("the end of the string")),
             }
-            self.copy_plain(&mut bytes);
+            let end = scan::plain_end(bytes, self.at);
+            text.extend_from_slice(&bytes[self.at..end]);
+            self.at = end;
         }
-    }
-
-    /// Moves to the next quote, backslash or control character, eight bytes at a time.
-    fn skip_plain(&mut self) {
-        while let Some(word) = scan::word(self.bytes, self.at) {
-            let plain = scan::plain_bytes(word);
-            self.at += plain;
-            if plain < 8 {
-                return;
-            }
-        }
-        let rest = &self.bytes[self.at..];
-        self.at += rest.iter().position(|b| *b < 0x20 || *b == b'"' || *b == b'\\').unwrap_or(rest.len());
-    }
-
-    /// As [`Reader::skip_plain`], taking what is passed: between two escapes that is little, so
-    /// whole words are copied and cut.
-    fn copy_plain(&mut self, bytes: &mut Vec<u8>) {
-        while let Some(word) = scan::word(self.bytes, self.at) {
-            let plain = scan::plain_bytes(word);
-            bytes.extend_from_slice(&word.to_le_bytes());
-            self.at += plain;
-            if plain < 8 {
-                bytes.truncate(bytes.len() - 8 + plain);
-                return;
-            }
-        }
-        let start = self.at;
-        self.skip_plain();
-        bytes.extend_from_slice(&self.bytes[start..self.at]);
     }
 
     /// Reads one escape; the reader stands at the backslash.
-    fn escape(&mut self, bytes: &mut Vec<u8>) -> Result<(), ReadError> {
+    #[inline]
+    fn escape(&mut self, text: &mut Vec<u8>) -> Result<(), ReadError> {
         self.at += 1;
-        let plain = match self.peek() {
-            Some(b @ (b'"' | b'\\' | b'/')) => b,
-            Some(b'b') => 0x08,
-            Some(b'f') => 0x0c,
-            Some(b'n') => b'\n',
-            Some(b'r') => b'\r',
-            Some(b't') => b'\t',
-            Some(b'u') => {
+        match self.peek().map_or(0, |letter| ESCAPED[usize::from(letter)]) {
+            0 if self.peek() == Some(b'u') => {
                 self.at += 1;
                 let point = self.unicode_escape()?;
-                push_point(point, bytes);
-                return Ok(());
+                push_point(point, text);
             }
-            _ => return Err(self.syntax("an escape character")),
-        };
-        bytes.push(plain);
-        self.at += 1;
+            0 => return Err(self.syntax("an escape character")),
+            byte => {
+                text.push(byte);
+                self.at += 1;
+            }
+        }
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use super::read::{ReadError, Reader};
 use super::scalar::Scalar;
 use super::scan;
+use super::tile::{Gap, TILE, Tile};
 use super::{Array, Value};
 
 /// What became of an array that started with a scalar.
@@ -57,34 +58,6 @@ impl Packed {
     }
 }
 
-/// What stands between two elements: a comma and blanks. Arrays are written alike from end to end,
-/// so the next gap is taken to be like the last one and only compared, off the critical path:
-/// counting blanks would make each element wait for the one before it.
-struct Gap<'t> {
-    text: &'t [u8],
-    /// The first eight bytes of the text, and which bits of them there are.
-    word: u64,
-    bits: u64,
-}
-
-impl<'t> Gap<'t> {
-    fn new(text: &'t [u8]) -> Self {
-        let mut first = [0; 8];
-        let length = text.len().min(8);
-        first[..length].copy_from_slice(&text[..length]);
-        let bits = if length == 0 { 0 } else { u64::MAX >> (64 - 8 * length) };
-        Self { text, word: u64::from_le_bytes(first), bits }
-    }
-
-    /// Whether the same gap stands at an offset; near the end of the document it never does.
-    #[inline]
-    fn is_at(&self, bytes: &[u8], at: usize) -> bool {
-        let Some(word) = scan::word(bytes, at) else { return false };
-        (word ^ self.word) & self.bits == 0
-            && (self.text.len() <= 8 || bytes.get(at + 8..at + self.text.len()) == Some(&self.text[8..]))
-    }
-}
-
 impl<'a> Reader<'a> {
     /// Reads the elements of an array whose first one is a scalar, as long as all can be packed.
     pub(super) fn scalar_run(&mut self) -> Result<Run<'a>, ReadError> {
@@ -113,25 +86,27 @@ impl<'a> Reader<'a> {
     /// Reads elements that are plain and followed by a gap like that from `gap` to where the reader
     /// stands. Leaves the reader at the first element that is not.
     fn plain_ints(&mut self, gap: usize, items: &mut Vec<u32>) {
-        let (bytes, mut at) = (self.bytes, self.at);
-        let gap = Gap::new(&bytes[gap..at]);
-        while let Some(word) = scan::word(bytes, at) {
-            // Two ways, so that a mask's next entry does not wait for the length of this one.
-            if let Some(digit) = scan::one_digit(word)
-                && gap.is_at(bytes, at + 1)
-            {
-                items.push(digit);
-                at += 1 + gap.text.len();
-                continue;
+        let gap = Gap::new(&self.bytes[gap..self.at]);
+        let mut masks = None;
+        loop {
+            let mut block = [0; BLOCK];
+            let (read, length) = match self.bytes[self.at..].first_chunk() {
+                Some(window) if gap.text.len() <= SHORT => short_ints(window, &gap, &mut block),
+                _ => ints(&self.bytes[self.at..], &gap, &mut block),
+            };
+            self.at += length;
+            items.extend_from_slice(&block[..read]);
+            if read < BLOCK {
+                break;
             }
-            let count = scan::before_separator(word);
-            match scan::joined_digits(word, count) {
-                Some(n) if gap.is_at(bytes, at + count) => items.push(n),
-                _ => break,
+            if block[BLOCK - TILE..].iter().all(|n| *n <= 1) {
+                let masks = masks.get_or_insert_with(|| Tile::new(b"0", b'0' ^ b'1', &gap));
+                while let Some(tile) = masks.at(self.bytes, self.at) {
+                    items.extend((0..TILE).map(|i| u32::from(tile[i * masks.stride] ^ b'0')));
+                    self.at += tile.len();
+                }
             }
-            at += count + gap.text.len();
         }
-        self.at = at;
         self.skip_space();
     }
 
@@ -139,11 +114,19 @@ impl<'a> Reader<'a> {
     fn plain_floats(&mut self, gap: usize, items: &mut Vec<f64>) {
         let (bytes, mut at) = (self.bytes, self.at);
         let gap = Gap::new(&bytes[gap..at]);
+        let mut zeros = None;
         loop {
             // What stands where nothing was sampled.
             if bytes[at..].starts_with(b"0.0") && gap.is_at(bytes, at + 3) {
                 items.push(0.0);
                 at += 3 + gap.text.len();
+                if items.len() >= TILE {
+                    let zeros = zeros.get_or_insert_with(|| Tile::new(b"0.0", 0, &gap));
+                    while let Some(block) = zeros.at(bytes, at) {
+                        items.extend([0.0; TILE]);
+                        at += block.len();
+                    }
+                }
                 continue;
             }
             match scan::float(bytes, at) {
@@ -157,4 +140,45 @@ impl<'a> Reader<'a> {
         self.at = at;
         self.skip_space();
     }
+}
+
+/// How many integers are read before they go to the array.
+const BLOCK: usize = 32;
+
+/// The longest gap for which an element of six digits leaves room in eight bytes.
+const SHORT: usize = 2;
+
+/// Reads integers each followed by the gap, until the block is full or something else stands there;
+/// returns how many, and their length with the gaps.
+fn ints(bytes: &[u8], gap: &Gap<'_>, block: &mut [u32; BLOCK]) -> (usize, usize) {
+    let mut at = 0;
+    for (read, slot) in block.iter_mut().enumerate() {
+        let Some(word) = scan::word(bytes, at) else { return (read, at) };
+        let bits = scan::bits_before_separator(word);
+        let Some(n) = scan::joined_digits(word, bits) else { return (read, at) };
+        if !gap.is_at(bytes, at + bits / 8) {
+            return (read, at);
+        }
+        *slot = n;
+        at += bits / 8 + gap.text.len();
+    }
+    (BLOCK, at)
+}
+
+/// As [`ints`] for a short gap, each element with it in eight bytes at most: this is where most of
+/// the time for a session result is spent.
+fn short_ints(window: &[u8; 8 * BLOCK + 8], gap: &Gap<'_>, block: &mut [u32; BLOCK]) -> (usize, usize) {
+    let mut at = 0;
+    for (read, slot) in block.iter_mut().enumerate() {
+        // Below 8 * BLOCK as it is; said so that nothing has to be checked.
+        let Some(word) = scan::word(window, at % (8 * BLOCK)) else { return (read, at) };
+        let bits = scan::bits_before_separator(word);
+        let Some(n) = scan::joined_digits(word, bits) else { return (read, at) };
+        if !gap.is_behind(word, bits) {
+            return (read, at);
+        }
+        *slot = n;
+        at += bits / 8 + gap.text.len();
+    }
+    (BLOCK, at)
 }

@@ -22,16 +22,49 @@ fn before(marks: u64) -> usize {
     marks.trailing_zeros() as usize / 8
 }
 
-/// How many bytes precede the first quote, backslash or control character; 8 when there is none.
+/// Marks the first quote, backslash or control character, and perhaps bytes behind it.
 #[inline]
-pub(super) fn plain_bytes(word: u64) -> usize {
+fn not_plain(word: u64) -> u64 {
     // Subtracting sets the high bit of a byte that was smaller, unless it was set before. The
-    // borrow may mark bytes above such a one wrongly, never below: the lowest mark is right
-    // (Hacker's Delight 6-1).
+    // borrow may mark bytes above such a one wrongly, never below (Hacker's Delight 6-1).
     let below = |word: u64, limit: u8| word.wrapping_sub(eight(limit)) & !word;
     let quote = below(word ^ eight(b'"'), 1);
     let backslash = below(word ^ eight(b'\\'), 1);
-    before((quote | backslash | below(word, 0x20)) & eight(0x80))
+    (quote | backslash | below(word, 0x20)) & eight(0x80)
+}
+
+/// The offset of the first quote, backslash or control character from an offset on, or the end.
+#[inline]
+pub(super) fn plain_end(bytes: &[u8], mut at: usize) -> usize {
+    // Most strings are short keys: one way for all lengths up to 15 has nothing to guess.
+    if let (Some(first), Some(second)) = (word(bytes, at), word(bytes, at + 8)) {
+        let (first, second) = (before(not_plain(first)), before(not_plain(second)));
+        if first + second < 16 {
+            return at + first + if first == 8 { second } else { 0 };
+        }
+        at += 16;
+    }
+    long_plain_end(bytes, at)
+}
+
+fn long_plain_end(bytes: &[u8], at: usize) -> usize {
+    let special = |b: u8| b < 0x20 || b == b'"' || b == b'\\';
+    let mut rest = &bytes[at..];
+    // A comparison of so many bytes at once is one of vectors.
+    while let Some((chunk, behind)) = rest.split_first_chunk::<32>() {
+        if chunk.iter().fold(false, |any, b| any | special(*b)) {
+            break;
+        }
+        rest = behind;
+    }
+    while let Some((chunk, behind)) = rest.split_first_chunk() {
+        let marks = not_plain(u64::from_le_bytes(*chunk));
+        if marks != 0 {
+            return bytes.len() - rest.len() + before(marks);
+        }
+        rest = behind;
+    }
+    bytes.len() - rest.len() + rest.iter().position(|b| special(*b)).unwrap_or(rest.len())
 }
 
 /// How many of the eight bytes are blanks up to the first one that is none.
@@ -53,50 +86,44 @@ fn count_digits(values: u64) -> usize {
     before((((values & eight(0x7f)) + eight(0x76)) | values) & eight(0x80))
 }
 
-/// The number that the first `count` of eight digit values make; `count` is 1 to 8.
+/// The number that eight digit values make: as pairs, as fours, as one.
 #[inline]
-fn joined(values: u64, count: usize) -> u64 {
-    const PAIRS: u64 = 0x0000_00ff_0000_00ff;
-    // With zeros in front, as eight digits; then pairs, then fours, then all.
-    let values = values << (64 - 8 * count);
-    let pairs = values.wrapping_mul(10).wrapping_add(values >> 8);
-    let fours = (pairs & PAIRS).wrapping_mul(100 + (1_000_000 << 32));
-    let others = (pairs >> 16 & PAIRS).wrapping_mul(1 + (10_000 << 32));
-    fours.wrapping_add(others) >> 32
+fn joined(values: u64) -> u64 {
+    let pairs = (values.wrapping_mul(1 + (10 << 8)) >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs.wrapping_mul(1 + (100 << 16)) >> 16) & 0x0000_ffff_0000_ffff;
+    fours.wrapping_mul(1 + (10_000 << 32)) >> 32
 }
 
-/// The digit that a word starts with.
+/// How many bits, eight to a byte, precede the first blank or comma, if any does; 60 when none. Only
+/// good for digits: of the other bytes some end them too.
 #[inline]
-pub(super) fn one_digit(word: u64) -> Option<u32> {
-    let digit = word.to_le_bytes()[0] ^ b'0';
-    (digit <= 9).then_some(u32::from(digit))
-}
-
-/// How many bytes precede the first blank or comma, if any does. Only good for digits: other
-/// bytes end them too, or do not.
-#[inline]
-pub(super) fn before_separator(word: u64) -> usize {
+pub(super) fn bits_before_separator(word: u64) -> usize {
     // The digits have this bit, blanks and commas don't.
-    before(!word & eight(0x10))
+    (!word & eight(0x10)).trailing_zeros() as usize - 4
 }
 
-/// The number that the first `count` bytes of a word make, when they are one to seven digits that
-/// may stand together.
+/// The number that the first `bits` of a word make, when they are one to seven digits that may stand
+/// together.
 #[inline]
-pub(super) fn joined_digits(word: u64, count: usize) -> Option<u32> {
-    if !(1..8).contains(&count) {
+pub(super) fn joined_digits(word: u64, bits: usize) -> Option<u32> {
+    if !(8..60).contains(&bits) {
         return None;
     }
     let values = word ^ eight(b'0');
-    let shifted = values << (64 - 8 * count);
+    let shifted = values << (64 - bits);
     // Whether any is above nine: a carry comes only from one that is.
     let others = (shifted.wrapping_add(eight(0x76)) | shifted) & eight(0x80);
-    // Zero stands alone.
-    if others != 0 || (count > 1 && values & 0xff == 0) {
+    if others != 0 || (values & 0xff == 0 && !stands_alone(bits)) {
         return None;
     }
     #[expect(clippy::cast_possible_truncation, reason = "seven digits are below 2^32")]
-    Some(joined(values, count) as u32)
+    Some(joined(shifted) as u32)
+}
+
+/// A zero in front is the only digit. Apart and cold, so that it is a branch and not a computation.
+#[cold]
+fn stands_alone(bits: usize) -> bool {
+    bits == 8
 }
 
 /// An integer of up to seven digits without a sign, and the offset behind it. A fraction or an
@@ -105,70 +132,57 @@ pub(super) fn joined_digits(word: u64, count: usize) -> Option<u32> {
 pub(super) fn small_int(bytes: &[u8], at: usize) -> Option<(u32, usize)> {
     let word = word(bytes, at)?;
     let (_, count) = digits(word);
-    Some((joined_digits(word, count)?, at + count))
+    Some((joined_digits(word, 8 * count)?, at + count))
 }
 
 /// A number with a fraction, of up to 19 digits that count, and the offset behind it.
+///
+/// Logprobs have 16 or 17 digits, some zeros before them and an exponent or none: what differs from
+/// one to the next is computed, not branched on.
 #[inline]
 pub(super) fn float(bytes: &[u8], at: usize) -> Option<(f64, usize)> {
     const POWERS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
-    let negative = bytes.get(at) == Some(&b'-');
+    let negative = *bytes.get(at)? == b'-';
     let start = at + usize::from(negative);
-    let (whole, point) = small_int(bytes, start)?;
-    if bytes.get(point) != Some(&b'.') {
+    let (whole, point) = match bytes.get(start..start + 2)? {
+        [digit @ b'0'..=b'9', b'.'] => (u32::from(digit - b'0'), start + 1),
+        _ => small_int(bytes, start)?,
+    };
+    if *bytes.get(point)? != b'.' {
         return None;
     }
     let mut number = u64::from(whole);
+    let (mut values, mut count) = digits(word(bytes, point + 1)?);
+    // Digits that count: zeros in front don't.
+    let zeros = if whole == 0 { point - start + values.trailing_zeros() as usize / 8 } else { 0 };
     let mut next = point + 1;
-    loop {
-        let (values, count) = digits(word(bytes, next)?);
-        next += count;
-        if count == 8 {
-            number = number.wrapping_mul(100_000_000).wrapping_add(joined(values, 8));
-            continue;
-        }
-        if count > 0 {
-            number = number.wrapping_mul(POWERS[count]).wrapping_add(joined(values, count));
-        }
-        break;
+    while count == 8 {
+        number = number.wrapping_mul(100_000_000).wrapping_add(joined(values));
+        next += 8;
+        (values, count) = digits(word(bytes, next)?);
     }
-    let mut places = next - point - 1;
-    // 19 digits fit in 64 bits, and zeros in front don't count.
-    if places == 0 || (next - start > 20 && significant(&bytes[start..next]) > 19) {
+    number = number.wrapping_mul(POWERS[count]).wrapping_add(joined(values << (63 - 8 * count) << 1));
+    next += count;
+    let places = next - point - 1;
+    // 19 digits fit in 64 bits.
+    if places == 0 || next - start - 1 > 19 + zeros {
         return None;
     }
-    if let Some(b'e' | b'E') = bytes.get(next) {
-        let (exponent, end) = exponent(bytes, next + 1)?;
-        places = places.checked_add_signed(exponent.checked_neg()?)?;
-        next = end;
-    }
-    let x = decimal::fraction(number, places)?;
-    Some((if negative { -x } else { x }, next))
+    let (exponent, length) = exponent(word(bytes, next)?)?;
+    let x = decimal::fraction(number, places + exponent)?;
+    Some((if negative { -x } else { x }, next + length))
 }
 
-/// How many digits there are from the first one that is not zero.
-#[cold]
-fn significant(number: &[u8]) -> usize {
-    let first = number.iter().position(|b| matches!(b, b'1'..=b'9')).unwrap_or(number.len());
-    number[first..].iter().filter(|b| **b != b'.').count()
-}
-
-/// An exponent of up to three digits; `at` is behind the letter.
+/// How many places a negative exponent of one or two digits adds, and its length: nothing where
+/// none follows, `None` for an exponent of another form.
 #[inline]
-fn exponent(bytes: &[u8], at: usize) -> Option<(isize, usize)> {
-    let sign = bytes.get(at).copied()?;
-    let start = at + usize::from(matches!(sign, b'+' | b'-'));
-    let mut next = start;
-    let mut exponent = 0;
-    while let Some(digit @ b'0'..=b'9') = bytes.get(next) {
-        exponent = exponent * 10 + isize::from(digit - b'0');
-        next += 1;
-        if next - start > 3 {
-            return None;
-        }
-    }
-    if next == start {
+fn exponent(word: u64) -> Option<(usize, usize)> {
+    let [letter, sign, tens, ones, more, ..] = word.to_le_bytes();
+    let (tens, ones) = (usize::from(tens ^ b'0'), usize::from(ones ^ b'0'));
+    let follows = letter | 0x20 == b'e';
+    if follows && (sign != b'-' || tens > 9 || (ones <= 9 && more.is_ascii_digit())) {
         return None;
     }
-    Some((if sign == b'-' { -exponent } else { exponent }, next))
+    let (places, length) = if ones <= 9 { (10 * tens + ones, 4) } else { (tens, 3) };
+    Some(if follows { (places, length) } else { (0, 0) })
 }

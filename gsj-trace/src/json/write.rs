@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::float::push_float;
 use super::python::quote_python;
+use super::scan;
 use super::{Array, Object, StrRef, ValueRef};
 
 /// How to write.
@@ -190,9 +191,11 @@ impl Style {
 /// Appends the inside of a string, escaping only what must be.
 fn escape(text: &str, out: &mut String) {
     let mut rest = text;
-    while let Some(at) = rest.bytes().position(|b| b < 0x20 || b == b'"' || b == b'\\') {
-        out.push_str(&rest[..at]);
-        match rest.as_bytes()[at] {
+    loop {
+        let (plain, special) = rest.split_at(scan::plain_end(rest.as_bytes(), 0));
+        out.push_str(plain);
+        let Some(byte) = special.bytes().next() else { return };
+        match byte {
             b'"' => out.push_str("\\\""),
             b'\\' => out.push_str("\\\\"),
             0x08 => out.push_str("\\b"),
@@ -204,7 +207,6 @@ fn escape(text: &str, out: &mut String) {
                 let _ = write!(out, "\\u{other:04x}");
             }
         }
-        rest = &rest[at + 1..];
+        rest = &special[1..];
     }
-    out.push_str(rest);
 }

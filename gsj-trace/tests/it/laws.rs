@@ -80,8 +80,15 @@ fn number_array() -> impl Strategy<Value = String> {
         6 => Just(",\n            "),
         1 => prop_oneof![Just(" , "), Just(",\t"), Just(",\r\n"), Just(",,"), Just(" "), Just(",                    ")],
     ];
+    let texts = |range| prop::collection::vec(range, 0..150);
+    let elements = prop_oneof![
+        4 => prop::collection::vec(element, 0..12),
+        1 => texts((0_u32..2).boxed()).prop_map(|mask| mask.iter().map(u32::to_string).collect::<Vec<_>>()),
+        1 => texts((0_u32..200_000).boxed()).prop_map(|ids| ids.iter().map(u32::to_string).collect()),
+        1 => (0_usize..150).prop_map(|zeros| vec!["0.0".to_owned(); zeros]),
+    ];
     // Long stretches of one gap, as they are, and now and then a change.
-    prop::collection::vec((gap, prop::collection::vec(element, 0..12)), 0..4).prop_map(|parts| {
+    prop::collection::vec((gap, elements), 0..4).prop_map(|parts| {
         let mut text = "[".to_owned();
         for (gap, elements) in parts {
             for element in elements {
