@@ -249,6 +249,28 @@ fn derive_takes_what_an_accepted_trace_was_made_with() {
 }
 
 #[test]
+fn a_log_gives_the_first_pins() {
+    let home = tempfile::tempdir().unwrap();
+    let log = home.path().join("session.log");
+    let refused = json!({"completion_id": "c1", "outcome": "refused", "request": {}});
+    let call = json!({"completion_id": "c2", "outcome": "completed",
+        "request": {"tools": [{"a": 1}], "messages": [{"role": "system", "content": "s"}]},
+        "metadata": {"prompt_source": "free", "gsj_settings": {"b": 1}}});
+    std::fs::write(&log, format!("{refused}\n{call}\n")).unwrap();
+    let file = home.path().join("pins.json").display().to_string();
+    let ran = derive(&[&format!("--from-log={}", log.display()), &format!("--out={file}")]);
+    assert!(ran.status.success(), "{}", text(&ran));
+    let verified = document(&pins(&["verify", "--format", "json", &file]));
+    let checks = verified["checks"].as_array().unwrap();
+    assert_eq!(checks.len(), 3, "{verified}");
+    assert!(checks.iter().all(|check| check["outcome"] == "confirmed"), "a line of the log is found again: {verified}");
+    std::fs::write(&log, format!("{refused}\n")).unwrap();
+    let ran = derive(&[&format!("--from-log={}", log.display())]);
+    assert_eq!(ran.status.code(), Some(1), "{}", text(&ran));
+    assert!(text(&ran).contains("no call with a whole answer"), "{}", text(&ran));
+}
+
+#[test]
 fn derive_says_what_is_missing_and_what_is_wrong() {
     let ran = derive(&["--roster=agent/light/roster.json"]);
     assert!(ran.status.success(), "{}", text(&ran));

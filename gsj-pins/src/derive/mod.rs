@@ -46,6 +46,14 @@ pub enum DeriveError {
         /// What speaks against it.
         reason: String,
     },
+    /// The record of a call does not hold what a call of an agent holds.
+    #[error("`{artifact}` says too little of how it was made: {reason}")]
+    Evidence {
+        /// The artifact's name.
+        artifact: String,
+        /// What is missing.
+        reason: String,
+    },
     /// The first turn of a trace does not open with the tail.
     #[error(
         "the first turn of `{artifact}` does not open with the tail {text:?}: the tokenizer is another one, or the engine \

@@ -42,7 +42,7 @@ impl Derivation {
         let (mut found, mut tails) = (Found::default(), Vec::new());
         for (i, trace) in traces.into_iter().enumerate() {
             let place = format!("/trajectory/traces/{i}");
-            found.read(trace, &place).map_err(refuse)?;
+            found.read(&Evidence::of_trace(trace, &place)).map_err(refuse)?;
             if let Some(tail) = tail {
                 let opening = first_opening(trace);
                 let ids = spelling(&opening, tail)
@@ -54,15 +54,61 @@ impl Derivation {
         if let Some(tail) = tail.filter(|tail| !self.has(Key::Tail.into(), &Value::from(tail.text))) {
             self.add(Key::Tail, tail.text.to_owned(), artifact, text_sha256(tail.text));
         }
+        self.take(artifact, &digest, found);
+        Ok(tails)
+    }
+
+    /// Approves what one call in a session's log was made with: the first pins of an estate that has no accepted trace
+    /// yet. The call is a record of a completion session (`checks.md` section 10.1); roster and system prompts are those
+    /// that went to the engine. The digest in the provenance is that of `bytes`.
+    ///
+    /// # Errors
+    /// The bytes are no such record, or evidence is missing. Then nothing was added.
+    pub fn from_record(&mut self, artifact: &str, bytes: &[u8]) -> Result<&mut Self, DeriveError> {
+        let record = parse(artifact, bytes)?;
+        let mut found = Found::default();
+        found
+            .read(&Evidence::of_record(record.as_ref()))
+            .map_err(|reason| DeriveError::Evidence { artifact: artifact.to_owned(), reason })?;
+        self.take(artifact, &bytes_sha256(bytes), found);
+        Ok(self)
+    }
+
+    fn take(&mut self, artifact: &str, digest: &str, found: Found) {
         for (set, value, part) in found.values {
             if !self.has(set, &value) {
-                self.add_part(set, value, artifact, Some(&part), digest.clone());
+                self.add_part(set, value, artifact, Some(&part), digest.to_owned());
             }
         }
         for (skill, hash) in found.cards {
             self.card_of(&skill, &hash);
         }
-        Ok(tails)
+    }
+}
+
+/// Where a document says what a run was made with; places are JSON pointers.
+struct Evidence<'d> {
+    tools: (Option<ValueRef<'d>>, String),
+    messages: Vec<(Option<ValueRef<'d>>, String)>,
+    metadata: (ValueRef<'d>, String),
+}
+
+impl<'d> Evidence<'d> {
+    fn of_trace(trace: ValueRef<'d>, place: &str) -> Self {
+        let lists = ["prompt_messages", "response_messages"];
+        Self {
+            tools: (trace.get("tools"), format!("{place}/tools")),
+            messages: lists.map(|list| (trace.get(list), format!("{place}/{list}"))).to_vec(),
+            metadata: (trace.get("metadata").unwrap_or(ValueRef::Null), format!("{place}/metadata")),
+        }
+    }
+
+    fn of_record(record: ValueRef<'d>) -> Self {
+        Self {
+            tools: (record.pointer("/request/tools"), "/request/tools".to_owned()),
+            messages: vec![(record.pointer("/request/messages"), "/request/messages".to_owned())],
+            metadata: (record.get("metadata").unwrap_or(ValueRef::Null), "/metadata".to_owned()),
+        }
     }
 }
 
@@ -97,40 +143,41 @@ struct Found {
 }
 
 impl Found {
-    fn read(&mut self, trace: ValueRef<'_>, place: &str) -> Result<(), String> {
-        let metadata = trace.get("metadata").unwrap_or(ValueRef::Null);
-        let roster = trace.get("tools").filter(|tools| tools.as_array().is_some_and(|list| !list.is_empty()));
-        let roster = roster.ok_or("a trace does not say which tools were offered")?;
-        self.hash(Key::ToolRoster, canonical_sha256(roster), format!("{place}/tools"))?;
+    fn read(&mut self, evidence: &Evidence<'_>) -> Result<(), String> {
+        let (tools, place) = &evidence.tools;
+        let roster = tools.filter(|tools| tools.as_array().is_some_and(|list| !list.is_empty()));
+        let roster = roster.ok_or("it does not say which tools were offered")?;
+        self.hash(Key::ToolRoster, canonical_sha256(roster), place.clone())?;
 
+        let (metadata, place) = &evidence.metadata;
         let settings = metadata.get("gsj_settings").filter(|s| s.as_object().is_some_and(|o| !Object::is_empty(o)));
-        let settings = settings.ok_or("a trace does not say which settings the agent had")?;
-        self.hash(Key::Settings, canonical_sha256(settings), format!("{place}/metadata/gsj_settings"))?;
+        let settings = settings.ok_or("it does not say which settings the agent had")?;
+        self.hash(Key::Settings, canonical_sha256(settings), format!("{place}/gsj_settings"))?;
 
         let before = self.values.len();
-        for list in ["prompt_messages", "response_messages"] {
-            let messages = trace.get(list).and_then(ValueRef::as_array);
+        for (list, place) in &evidence.messages {
+            let messages = list.and_then(ValueRef::as_array);
             for (i, message) in messages.into_iter().flat_map(|list| list.iter()).enumerate() {
                 // The strict profile asks for both roles, wherever they stand.
                 if matches!(message.get("role").and_then(ValueRef::as_str), Some("system" | "developer")) {
-                    self.hash(Key::SystemPrompt, message_sha256(message), format!("{place}/{list}/{i}"))?;
+                    self.hash(Key::SystemPrompt, message_sha256(message), format!("{place}/{i}"))?;
                 }
             }
         }
         if self.values.len() == before {
-            return Err("a trace has no system prompt".to_owned());
+            return Err("it has no system prompt".to_owned());
         }
-        self.skill(metadata, place)
+        self.skill(*metadata, place)
     }
 
     fn skill(&mut self, metadata: ValueRef<'_>, place: &str) -> Result<(), String> {
         let source = metadata.get("prompt_source").and_then(ValueRef::as_str);
-        let Some(source) = source else { return Err("a trace does not say where its prompt came from".to_owned()) };
+        let source = source.ok_or("it does not say where its prompt came from")?;
         let Some(skill) = source.strip_prefix("skill:") else { return Ok(()) };
         let hash = metadata.get("skill_card_hash").and_then(ValueRef::as_str).filter(|hash| !hash.is_empty());
-        let hash = hash.ok_or_else(|| format!("the trace of skill `{skill}` has no hash of its card"))?;
+        let hash = hash.ok_or_else(|| format!("its skill `{skill}` has no hash of its card"))?;
         self.cards.push((skill.to_owned(), hash.to_owned()));
-        self.hash(Key::SkillCard, Some(hash.to_owned()), format!("{place}/metadata/skill_card_hash"))
+        self.hash(Key::SkillCard, Some(hash.to_owned()), format!("{place}/skill_card_hash"))
     }
 
     fn hash(&mut self, key: Key, hash: Option<String>, part: String) -> Result<(), String> {

@@ -209,6 +209,22 @@ fn only_accepted_traces_are_taken() {
 }
 
 #[test]
+fn the_record_of_a_call_gives_the_first_pins() {
+    let record = br#"{"completion_id":"c000001","outcome":"completed","request":{"tools":[{"name":"read"}],
+        "messages":[{"role":"system","content":"Be exact."},{"role":"user","content":"go"}]},
+        "metadata":{"prompt_source":"free","gsj_settings":{"b":1}}}"#;
+    let mut derivation = Derivation::new();
+    derivation.from_record("session.log:1", record).expect("a call");
+    assert_eq!(derivation.missing(), [Key::TailIds]);
+    let pins = Pins::from_bytes("p", derivation.to_text().into_bytes());
+    let checks = pins.verify(|_| Ok(record.to_vec()), None).expect("usable").checks;
+    assert_eq!(checks.len(), 3);
+    assert!(checks.iter().all(|check| check.outcome == Outcome::Confirmed), "{checks:?}");
+    let error = derivation.from_record("x", br#"{"request":{}}"#).expect_err("no call").to_string();
+    assert_eq!(error, "`x` says too little of how it was made: it does not say which tools were offered");
+}
+
+#[test]
 fn a_real_body_gives_the_reference_estates_pins() {
     let (Some(body), Some(expected)) = (
         shared("vectors/checks/real/h200-fidelity_callback_session_result.json"),

@@ -50,6 +50,10 @@ pub(crate) struct Args {
     /// their prompts end with
     #[arg(long, value_name = "FILE")]
     from_trace: Vec<PathBuf>,
+    /// A session's log (`artifacts/<session>/session.log`), for the first pins of an estate: roster, prompt, settings and
+    /// skill card are those of its first whole call
+    #[arg(long, value_name = "FILE")]
+    from_log: Vec<PathBuf>,
     /// The estate's mode, a part of the names of stored results
     #[arg(long, value_name = "NAME", default_value = "thinking-off")]
     mode: String,
@@ -70,6 +74,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
     let engine = args.tokenizer.as_deref().map(|path| Ok(Engine { name: name(path), bytes: inputs::read(path)? }));
     let engine = engine.transpose()?;
     files(args, engine.as_ref(), &mut derivation)?;
+    for path in &args.from_log {
+        from_log(path, &mut derivation)?;
+    }
     tails(args, engine.as_ref(), &mut derivation)?;
     let text = derivation.to_text();
     accepted_by(&text, &args.from_trace, &derivation)?;
@@ -144,6 +151,19 @@ fn skills(folder: &Path, derivation: &mut Derivation) -> Result<(), CliError> {
         derivation.skill_card(&skill, &name(&card), &inputs::read(&card)?);
     }
     Ok(())
+}
+
+/// Takes the first call of a log that has a whole answer.
+fn from_log(path: &Path, derivation: &mut Derivation) -> Result<(), CliError> {
+    for document in Inputs::open(&[path.to_owned()], &["log", "jsonl"])? {
+        let Document { source, bytes, .. } = document?;
+        let record = json(Path::new(&source), &bytes)?;
+        if record.get("outcome").is_none_or(|outcome| outcome.as_str() == Some("completed")) {
+            return derivation.from_record(&source, &bytes).failed().map(drop);
+        }
+    }
+    Err(CliError::new(Kind::Failed, format!("`{}` holds no call with a whole answer", path.display()))
+        .hint("gsj reconstruct FILE shows what a log holds"))
 }
 
 fn end_of_turn(given: &str, engine: Option<&Engine>, derivation: &mut Derivation) -> Result<(), CliError> {
@@ -259,9 +279,9 @@ fn accepted_by(document: &str, traces: &[PathBuf], derivation: &Derivation) -> R
 
 fn source_of(key: Key) -> &'static str {
     match key {
-        Key::Settings => "--settings FILE or --from-trace FILE",
-        Key::ToolRoster => "--roster FILE or --from-trace FILE",
-        Key::SystemPrompt => "--system-prompt FILE or --from-trace FILE",
+        Key::Settings => "--settings FILE, --from-trace FILE or --from-log FILE",
+        Key::ToolRoster => "--roster FILE, --from-trace FILE or --from-log FILE",
+        Key::SystemPrompt => "--system-prompt FILE, --from-trace FILE or --from-log FILE",
         Key::TailIds => "--tail TEXT with --tokenizer FILE",
         Key::SkillCard => "--skills DIR",
         Key::Tokenizer => "--tokenizer FILE",

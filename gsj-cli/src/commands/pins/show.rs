@@ -10,7 +10,7 @@ use gsj_trace::json::{Object, Value};
 use crate::commands::check::pins_file;
 use crate::error::{CliError, Context as _};
 use crate::output::{self, Format, FormatArg};
-use crate::terminal::{self, BOLD, DIM, GREEN, RED, fold, paint};
+use crate::terminal::{self, BOLD, DIM, GREEN, RED, YELLOW, fold, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  gsj pins show pins/pins.gsj.json")]
@@ -102,7 +102,10 @@ fn human(pins: &Pins, values: &[Pinned<'_>], width: usize) -> String {
                 _ => format!("  {}", pinned.skills.join(", ")),
             };
             let _ = writeln!(out, "  {}{skills}", pinned.text());
-            if pinned.sources.is_empty() {
+            if let Some(odd) = never_passes(pinned, values) {
+                let _ = writeln!(out, "      {}", paint(YELLOW, odd));
+            }
+            if pinned.sources.is_empty() && set != Set::SkillCards {
                 let _ = writeln!(out, "      {}", paint(DIM, "the file does not say where it came from"));
             }
             for source in &pinned.sources {
@@ -117,6 +120,18 @@ fn human(pins: &Pins, values: &[Pinned<'_>], width: usize) -> String {
 fn is_told(pinned: &Pinned<'_>, values: &[Pinned<'_>]) -> bool {
     let card = Set::from(gsj_pins::Key::SkillCard);
     pinned.set == Set::SkillCards && values.iter().any(|other| other.set == card && other.value == pinned.value)
+}
+
+/// Why a card that is approved in one place passes no gate all the same.
+fn never_passes(pinned: &Pinned<'_>, values: &[Pinned<'_>]) -> Option<&'static str> {
+    let has_cards = values.iter().any(|other| other.set == Set::SkillCards);
+    match pinned.set {
+        Set::SkillCards => Some("it is not in skill_card_hash, so it never passes"),
+        Set::Key(gsj_pins::Key::SkillCard) if has_cards && pinned.skills.is_empty() => {
+            Some("skill_cards lists it for no skill, so it never passes under the profile strict")
+        }
+        _ => None,
+    }
 }
 
 /// The artifact; its digest only where that says more than the value does.
