@@ -39,7 +39,7 @@ impl Demo {
 }
 
 fn check(pins: &Path, file: &Path) -> (i32, Vec<String>) {
-    let ran = output(gsj().args(["check", "--profile", "reference", "--format", "json", "--pins"]).arg(pins).arg(file));
+    let ran = output(gsj().args(["check", "--format", "json", "--pins"]).arg(pins).arg(file));
     let line: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{}", text(&ran)));
     let findings = line["findings"].as_array().unwrap().iter().map(|f| f.as_str().unwrap().to_owned()).collect();
     (ran.status.code().unwrap(), findings)

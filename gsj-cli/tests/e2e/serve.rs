@@ -52,7 +52,7 @@ fn four_episodes_are_collected() {
     // What lies in the results folder passes the same check by hand, and what came is what the server stored.
     let checked = output(
         gsj()
-            .args(["check", "--profile", "reference", "--format", "json", "--pins"])
+            .args(["check", "--format", "json", "--pins"])
             .arg(fixture("pins/light.thinking-off.json"))
             .arg(estate.path("results")),
     );

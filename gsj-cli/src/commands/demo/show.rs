@@ -55,7 +55,7 @@ pub(crate) fn report(format: Format, estate: &Estate, collected: &Collected) -> 
         output::line(&paint(GREEN, "accepted"));
         if let Some(trace) = &trace {
             let (pins, trace) = (estate.pins_path(), trace.display());
-            output::line(&format!("again: gsj check --profile reference --pins {} {trace}", pins.display()));
+            output::line(&format!("again: gsj check --pins {} {trace}", pins.display()));
         }
         Ok(ExitCode::SUCCESS)
     } else {
