@@ -1,6 +1,7 @@
 //! Measures cuts against `git clone`, side by side in one run: `cargo run --release -p gsj-cutoff --example bench`.
 //!
-//! Rows go to standard output as a table in Markdown. Arguments: `case`, `history`, or nothing for both.
+//! Rows go to standard output as a table in Markdown. Arguments: `case`, `history`, nothing for both, or
+//! `own REPOSITORY` for the branch of HEAD of a repository at hand.
 #![expect(clippy::print_stdout, reason = "its output is its purpose")]
 
 use gsj_cutoff::{Cut, CutRequest, cut};
@@ -26,11 +27,17 @@ fn main() {
     fs::create_dir_all(&root).expect("a temporary folder");
     println!("| what | rounds | ours, median (min, max) | git, median (min, max) | ours / git |");
     println!("|---|---|---|---|---|");
-    if which.as_deref() != Some("history") {
-        case(&root);
-    }
-    if which.as_deref() != Some("case") {
-        history(&root);
+    match which.as_deref() {
+        Some("case") => case(&root),
+        Some("history") => history(&root),
+        Some("own") => {
+            let source = PathBuf::from(std::env::args().nth(2).expect("own REPOSITORY"));
+            whole(&root, &source, 1, "a repository at hand");
+        }
+        _ => {
+            case(&root);
+            history(&root);
+        }
     }
     fs::remove_dir_all(&root).expect("is ours to remove");
 }
@@ -166,26 +173,26 @@ fn history(root: &Path) {
         }
         Ok(())
     });
-    let seconds = 1_500_000_000 + i64::try_from(COMMITS).unwrap_or(0) * 60;
-    for (name, packed) in [("as imported", false), ("after gc", true)] {
-        if packed {
-            run(&source, &["gc", "-q"]);
-        }
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        for round in 0..HISTORY_ROUNDS {
-            let (mine, other): (PathBuf, PathBuf) = (root.join(format!("h-{round}")), root.join(format!("g-{round}")));
-            ours.push(time(|| {
-                let request = CutRequest::new(&source, Cut::Date { seconds, branch: None }, &mine);
-                let report = cut(&request).expect("cuts");
-                assert_eq!(usize::try_from(report.evidence.commits).unwrap_or(0), COMMITS);
-            }));
-            theirs.push(time(|| {
-                let url = format!("file://{}", source.display());
-                run(root, &["clone", "-q", "--no-local", "--single-branch", &url, &other.display().to_string()]);
-            }));
-            fs::remove_dir_all(mine).expect("is ours");
-            fs::remove_dir_all(other).expect("is ours");
-        }
-        row(&format!("{COMMITS} commits at a date, all kept, audited, {name}"), ours, theirs);
+    whole(root, &source, HISTORY_ROUNDS, &format!("{COMMITS} commits, as imported"));
+    run(&source, &["gc", "-q"]);
+    whole(root, &source, HISTORY_ROUNDS, &format!("{COMMITS} commits, after gc"));
+}
+
+/// A cut at a date after everything against a clone of the branch.
+fn whole(root: &Path, source: &Path, rounds: usize, what: &str) {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        let (mine, other) = (root.join(format!("h-{round}")), root.join(format!("g-{round}")));
+        ours.push(time(|| {
+            let at = Cut::Date { seconds: i64::from(u32::MAX), branch: None };
+            cut(&CutRequest::new(source, at, &mine)).expect("cuts");
+        }));
+        theirs.push(time(|| {
+            let url = format!("file://{}", source.display());
+            run(root, &["clone", "-q", "--no-local", "--single-branch", &url, &other.display().to_string()]);
+        }));
+        fs::remove_dir_all(mine).expect("is ours");
+        fs::remove_dir_all(other).expect("is ours");
     }
+    row(&format!("{what}, at a date, all kept, audited, against clone --no-local --single-branch"), ours, theirs);
 }

@@ -128,11 +128,11 @@ pub(crate) fn read_tree(objects: &mut impl Objects, root: ObjectId) -> Result<Tr
 /// What a walk over commits found.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    pub(crate) commits: BTreeSet<ObjectId>,
+    pub(crate) commits: HashSet,
     /// The trees among the objects. Like the commits they were read, and their content compared with their id.
     pub(crate) trees: HashSet,
     /// Objects reached: commits, trees and files.
-    pub(crate) objects: BTreeSet<ObjectId>,
+    pub(crate) objects: HashSet,
     /// Parents that are named and not there, without a boundary that says so.
     pub(crate) missing: BTreeSet<ObjectId>,
 }
@@ -170,8 +170,9 @@ pub(crate) fn read_history(
             pending.extend(commit.parents);
         }
     }
-    history.objects = commits.iter().chain(&contents.trees).chain(&contents.blobs).copied().collect();
-    history.commits = commits.into_iter().collect();
+    history.objects = contents.blobs;
+    history.objects.extend(commits.iter().chain(&contents.trees));
+    history.commits = commits;
     history.trees = contents.trees;
     Ok(history)
 }

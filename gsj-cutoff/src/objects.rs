@@ -164,6 +164,8 @@ pub(crate) struct Folder {
     objects_dir: PathBuf,
     packs: Vec<Pack>,
     index: Vec<(ObjectId, Place)>,
+    /// For each first byte of an id, where the ids with a larger one begin.
+    fan: [usize; 256],
     /// How many bytes its objects may inflate to.
     most: u64,
     reader: Reader,
@@ -202,7 +204,16 @@ impl Folder {
         }
         index.sort_unstable();
         let most = packs.iter().fold(WORK.0, |most, pack| most.saturating_add(pack.bytes().saturating_mul(WORK.1)));
-        (Self { objects_dir: objects_dir.to_owned(), packs, index, most, reader: Reader::strict(most) }, faults)
+        let mut fan = [0; 256];
+        for (id, _) in &index {
+            fan[usize::from(id.as_slice()[0])] += 1;
+        }
+        let mut end = 0;
+        for count in &mut fan {
+            end += *count;
+            *count = end;
+        }
+        (Self { objects_dir: objects_dir.to_owned(), packs, index, fan, most, reader: Reader::strict(most) }, faults)
     }
 
     /// The ids of all objects, sorted.
@@ -211,7 +222,9 @@ impl Folder {
     }
 
     pub(crate) fn holds(&self, id: &ObjectId) -> bool {
-        let at = self.index.partition_point(|(other, _)| other < id);
+        let first = usize::from(id.as_slice()[0]);
+        let start = first.checked_sub(1).map_or(0, |before| self.fan[before]);
+        let at = start + self.index[start..self.fan[first]].partition_point(|(other, _)| other < id);
         self.index.get(at).is_some_and(|(other, _)| other == id)
     }
 

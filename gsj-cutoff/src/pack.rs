@@ -251,7 +251,10 @@ impl Reader {
                     let mut bytes = Vec::new();
                     self.inflate(pack, at.offset, &entry, &mut bytes)?;
                     let content = Content { kind, bytes: Rc::new(bytes) };
-                    self.keep(at, &content);
+                    // Commits are hardly ever the base of anything, and would drive out what is.
+                    if kind != Kind::Commit || !chain.is_empty() {
+                        self.keep(at, &content);
+                    }
                     break content;
                 }
             }

@@ -23,8 +23,8 @@ pub(crate) struct Tip {
 /// The commits that are kept.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    /// In the order of a walk that goes to all parents of a commit before their parents.
-    pub(crate) commits: Vec<ObjectId>,
+    /// Commits with their trees, in the order of a walk that goes to all parents of a commit before their parents.
+    pub(crate) commits: Vec<(ObjectId, ObjectId)>,
     /// Kept commits whose parents are not.
     pub(crate) boundary: BTreeSet<ObjectId>,
     pub(crate) later: Vec<LaterDated>,
@@ -99,7 +99,7 @@ pub(crate) fn kept(
     };
     let mut kept = Kept::default();
     walk(source, tip, |id, commit, depth| {
-        kept.commits.push(id);
+        kept.commits.push((id, commit.tree));
         if date.is_some_and(|date| commit.seconds > date) {
             kept.later.push(LaterDated { commit: id.to_string(), seconds: commit.seconds });
         }
@@ -181,11 +181,10 @@ fn walk(
 
 /// The objects of the kept commits: commits first, then trees and files in the order in which the commits name them.
 pub(crate) fn objects(source: &mut Source, kept: &Kept) -> Result<Vec<(ObjectId, Kind)>, CutoffError> {
-    let mut objects: Vec<(ObjectId, Kind)> = kept.commits.iter().map(|id| (*id, Kind::Commit)).collect();
+    let mut objects: Vec<(ObjectId, Kind)> = kept.commits.iter().map(|(id, _)| (*id, Kind::Commit)).collect();
     let mut contents = Contents::default();
-    for id in &kept.commits {
-        let tree = closure::read_commit(source, *id)?.tree;
-        contents.add(source, tree, |id, kind| objects.push((id, kind)))?;
+    for (_, tree) in &kept.commits {
+        contents.add(source, *tree, |id, kind| objects.push((id, kind)))?;
     }
     Ok(objects)
 }

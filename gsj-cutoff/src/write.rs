@@ -91,7 +91,7 @@ impl Written<'_> {
         let pack = if history == History::None {
             // Small, and to be the same however the source is packed: every object whole, in the order of kind and id.
             let blobs: BTreeSet<ObjectId> = self.tree.files.iter().map(|file| file.id).collect();
-            let wanted: Vec<(ObjectId, Kind)> = (self.kept.commits.iter().map(|id| (*id, Kind::Commit)))
+            let wanted: Vec<(ObjectId, Kind)> = (self.kept.commits.iter().map(|(id, _)| (*id, Kind::Commit)))
                 .chain(self.tree.trees.iter().map(|id| (*id, Kind::Tree)))
                 .chain(blobs.into_iter().map(|id| (id, Kind::Blob)))
                 .collect();

@@ -10,6 +10,7 @@ use crate::objects::{LARGEST_OBJECT, Objects as _, Source};
 use crate::source::SourceRepository;
 use gix::ObjectId;
 use gix::hash::Kind as HashKind;
+use gix::hashtable::HashSet;
 use gix::objs::Kind;
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
@@ -65,21 +66,17 @@ pub(crate) fn compare(
 }
 
 /// The objects of the source that the cut may hold.
-fn allowed(
-    repository: &SourceRepository,
-    objects: &mut Source,
-    cut: &Cut<'_>,
-) -> Result<BTreeSet<ObjectId>, CutoffError> {
+fn allowed(repository: &SourceRepository, objects: &mut Source, cut: &Cut<'_>) -> Result<HashSet, CutoffError> {
     let Some(timestep) = cut.timestep else {
         // A cut anywhere: the commit's own past is honest, and all else of the source is not.
         if objects.read(cut.commit, &mut Vec::new())?.is_none() {
-            return Ok(BTreeSet::new());
+            return Ok(HashSet::default());
         }
         return Ok(closure::read_history(objects, cut.commit, cut.boundary)?.objects);
     };
     if let Some(commit) = repository.find(&format!("timestep-{timestep}"))? {
         let tree = closure::read_commit(objects, commit)?.tree;
-        let mut allowed: BTreeSet<ObjectId> = closure::read_tree(objects, tree)?.objects().collect();
+        let mut allowed: HashSet = closure::read_tree(objects, tree)?.objects().collect();
         allowed.insert(commit);
         return Ok(allowed);
     }
@@ -87,7 +84,7 @@ fn allowed(
     let root = closure::read_commit(objects, repository.tip("main")?)?.tree;
     let tree = closure::read_tree(objects, root)?;
     let later = tree.pages().last().is_some_and(|last| *last > timestep);
-    let mut allowed: BTreeSet<ObjectId> =
+    let mut allowed: HashSet =
         tree.files.iter().filter(|file| file.page().is_none_or(|page| page <= timestep)).map(|file| file.id).collect();
     let tainted = if later { tainted_trees(objects, root)? } else { BTreeSet::new() };
     allowed.extend(tree.trees.difference(&tainted));

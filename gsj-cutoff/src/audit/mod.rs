@@ -12,6 +12,7 @@ use crate::evidence::{Evidence, History, LaterDated, ObjectSet, PageCensus, with
 use crate::names::shown;
 use dot_git::DotGit;
 use gix::ObjectId;
+use gix::hashtable::HashSet;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -161,6 +162,7 @@ pub fn audit(dir: &Path, expectation: &Expectation) -> Result<Audit, CutoffError
                 later_dated.push(LaterDated { commit: id.to_string(), seconds: commit.seconds });
             }
         }
+        later_dated.sort_by(|a, b| a.commit.cmp(&b.commit));
     }
     if let Some(timestep) = expectation.timestep {
         judge_episode(timestep, &git, history.commits.len(), &tree.pages(), &worktree, &mut leaks);
@@ -193,7 +195,7 @@ fn stray_objects(
     dir: &Path,
     git: &mut DotGit,
     worktree: &Worktree,
-    reached: &BTreeSet<ObjectId>,
+    reached: &HashSet,
     leaks: &mut Leaks,
 ) -> Result<Vec<(String, ObjectId)>, CutoffError> {
     let mut strays = Vec::new();
