@@ -1,6 +1,6 @@
 //! What an engine's answer holds, and what of it the agent gets.
 
-use gsj_trace::engine::{Dialect, normalize_response};
+use gsj_trace::engine::{Dialect, normalize_whole};
 use gsj_trace::json::{Object, Value, ValueRef};
 use gsj_trace::sse::{SseEvent, SseParser};
 use gsj_trace::stream::StreamAssembler;
@@ -44,7 +44,7 @@ impl Complete {
 
     /// `held` is the rest of a stream whose beginning the agent has.
     fn of(dialect: Dialect, mut value: Value<'_>, wants: Wants, held: Option<Vec<u8>>) -> Self {
-        normalize_response(dialect, &mut value);
+        normalize_whole(dialect, &mut value);
         let (evidence, tokens) = evidence(&value);
         let model_used = value.get("model").and_then(ValueRef::as_str).map(str::to_owned);
         let response = value.to_json();
@@ -64,13 +64,15 @@ fn evidence(response: &Value<'_>) -> (Evidence, usize) {
         of_choice("input_token_ids").max(of_choice("prompt_token_ids")).max(filled(response.get("prompt_token_ids")));
     let entries = choice.and_then(|choice| choice.get("logprobs")).and_then(|l| l.get("content"));
     let stamped = entries.and_then(|e| e.index(0)).is_some_and(|e| e.get("token_id").is_some());
-    let listed = of_choice("token_ids").max(filled(response.get("token_ids")));
+    // SGLang's pairs of logprob and id are kept where the entries do not say as much.
+    let pairs = filled(choice.and_then(|choice| choice.pointer("/meta_info/output_token_logprobs")));
+    let listed = of_choice("token_ids").max(filled(response.get("token_ids"))).max(pairs);
     let tokens = if listed == 0 && stamped { filled(entries) } else { listed };
     // An answer may be empty: then there is nothing to have ids of.
     let empty = response.pointer("/usage/completion_tokens").and_then(ValueRef::as_i64) == Some(0);
     let evidence = if prompt == 0 || (tokens == 0 && !empty) {
         Evidence::NoTokenIds
-    } else if tokens > 0 && filled(entries) == 0 {
+    } else if tokens > 0 && filled(entries) == 0 && pairs == 0 {
         Evidence::NoLogprobs
     } else {
         Evidence::Full

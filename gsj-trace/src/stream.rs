@@ -7,7 +7,7 @@ use crate::json::{Array, Object, Str, StrRef, Value, ValueRef};
 /// Both dialects may be mixed: token ids in `choice.token_ids` (vLLM) or `choice.meta_info.output_token_logprobs`
 /// (SGLang), each chunk with its share; prompt ids at the top of the first chunk or in its choice; logprobs in
 /// `choice.logprobs.content`; reasoning in `reasoning` or `reasoning_content`; usage in a chunk without choices. The
-/// result is what the engine said and is normalised as a whole answer is ([`crate::engine::normalize_response`]).
+/// result is what the engine said and is normalised as a whole answer is ([`crate::engine::normalize_whole`]).
 ///
 /// ```
 /// use gsj_trace::json::Value;

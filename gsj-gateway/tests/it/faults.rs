@@ -160,6 +160,16 @@ async fn answers_without_evidence_end_the_session() {
                 let gateway = Gateway::open(options).await;
                 let mut request = user("do");
                 request["stream"] = json!(stream);
+                if (kind, name) == (EngineKind::Sglang, "no_logprobs") {
+                    // Its pairs hold both the ids and the logprobs.
+                    gateway.ask(&request).await;
+                    let recorded = gateway.finish().await;
+                    assert_eq!((recorded.calls, recorded.failure), (1, None));
+                    let built = gsj_trace::reconstruct::build(&recorded.document, &Default::default()).unwrap();
+                    let logprobs = built.pointer("/traces/0/response_logprobs").and_then(|v| v.as_array());
+                    assert_eq!(logprobs.map(|list| list.len() as u64), Some(recorded.tokens), "{}", built.to_json());
+                    continue;
+                }
                 let response = gateway.post(&request).await.unwrap();
                 if stream {
                     assert!(response.bytes().await.is_err(), "{kind} {name}: the answer must not end as a whole one");

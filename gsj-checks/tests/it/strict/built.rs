@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use gsj_checks::{Pins, Policy, validate_parsed};
-use gsj_trace::engine::{Dialect, normalize_response};
+use gsj_trace::engine::{Dialect, normalize_whole};
 use gsj_trace::json::{Object, Value, ValueRef};
 use gsj_trace::reconstruct::{Continuity, Options, build};
 
@@ -13,7 +13,7 @@ fn trajectory(input: ValueRef<'_>, continuity: Continuity) -> Option<Value<'stat
     if let Some(dialect) = input.get("engine").and_then(ValueRef::as_str).and_then(Dialect::from_name) {
         for record in session.get_mut("completions").and_then(Value::as_array_mut).into_iter().flatten() {
             if let Some(response) = record.get_mut("response") {
-                normalize_response(dialect, response);
+                normalize_whole(dialect, response);
             }
         }
     }
