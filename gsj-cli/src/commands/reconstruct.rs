@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use gsj_checks::FindingKind;
-use gsj_trace::engine::{Dialect, normalize_response};
+use gsj_trace::engine::{Dialect, normalize_response, normalize_whole};
 use gsj_trace::json::{Array, Object, ReadError, Value, ValueRef};
 use gsj_trace::reconstruct::{Continuity, Options, build};
 use gsj_trace::tokenizer::Tokenizer;
@@ -20,7 +20,7 @@ use crate::terminal::{self, BOLD, DIM, GREEN, RED, fold, paint, progress, warn};
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  gsj reconstruct --tokenizer tokenizer.json --eot 151645 /var/lib/gsj/artifacts/ses_0123/session.log"
+    after_help = "Example:\n  gsj reconstruct --tokenizer fixtures/tokenizer/tokenizer.json --eot 2 \\\n    /var/lib/gsj/demo/artifacts/*/session.log"
 )]
 pub(crate) struct Args {
     /// Completion sessions: `.json` files (one each), `.jsonl` files (one a line), folders, `-`; or a gateway's
@@ -122,7 +122,10 @@ impl Builder {
         if let Some(dialect) = self.dialect {
             let records = session.get_mut("completions").and_then(Value::as_array_mut);
             for response in records.into_iter().flatten().filter_map(|record| record.get_mut("response")) {
-                normalize_response(dialect, response);
+                match self.options.continuity {
+                    Continuity::Reference => normalize_response(dialect, response),
+                    _ => normalize_whole(dialect, response),
+                }
             }
         }
         match build(&session, &self.options) {

@@ -15,7 +15,7 @@ use crate::terminal::{BOLD, DIM, GREEN, RED, paint};
 use crate::{inputs, output, terminal};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  gsj show --pins pins.json /var/lib/gsj/demo/traces/ses_0123.thinking-off.json")]
+#[command(after_help = "Example:\n  gsj show --pins /var/lib/gsj/demo/pins.json /var/lib/gsj/demo/traces/*.json")]
 pub(crate) struct Args {
     /// Session results, or files of the quarantine
     #[arg(required = true, value_name = "FILE")]

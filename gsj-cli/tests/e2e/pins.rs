@@ -172,6 +172,20 @@ fn derive(args: &[&str]) -> Output {
 }
 
 #[test]
+fn the_examples_of_the_help_work() {
+    let program = std::path::PathBuf::from(env!("CARGO_BIN_EXE_gsj"));
+    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap_or_default());
+    for action in ["show", "verify", "diff", "derive", "hash"] {
+        let help = stdout(&output(gsj().args(["pins", action, "--help"])));
+        let example = help.split("Example:\n").nth(1).unwrap();
+        let mut shell = std::process::Command::new("bash");
+        let ran = output(shell.args(["-c", example]).env("PATH", &path).current_dir(fixture("..")));
+        assert!(ran.status.success(), "{example}{}", text(&ran));
+        assert!(!ran.stdout.is_empty(), "{example}");
+    }
+}
+
+#[test]
 fn derive_makes_the_fixtures_pins_again() {
     // The settings of both agents are the configuration's default, which is no file.
     let home = tempfile::tempdir().unwrap();

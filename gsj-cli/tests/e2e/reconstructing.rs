@@ -76,3 +76,26 @@ fn what_is_no_session_is_told_in_its_place() {
     let human = output(gsj().args(["reconstruct", "--eot", "9", "--format", "human"]).arg(&path));
     assert!(text(&human).contains("4 sessions, 3 not complete"), "{}", text(&human));
 }
+
+#[test]
+fn raw_answers_lose_no_token_silently() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("session.json");
+    let mut call = record(1, &[7, 8], &[]);
+    // One element of three is unusable: the reference drops its token without a word.
+    call["response"] = json!({"choices": [{"finish_reason": "stop", "input_token_ids": [7, 8],
+        "message": {"role": "assistant", "content": "r"}, "logprobs": {"content": [{}, {}, {}]},
+        "meta_info": {"output_token_logprobs": [[-0.5, 4, "a"], [-0.5, null, "b"], [-0.5, 9, "c"]]}}]});
+    std::fs::write(&path, json!({"session_id": "a", "completions": [call]}).to_string()).unwrap();
+    let findings = |continuity: &str| {
+        let mut command = gsj();
+        command.args(["reconstruct", "--engine=sglang", "--eot=9", "--format=json", "--continuity", continuity]);
+        let ran = output(command.arg(&path));
+        let trajectory: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{}", text(&ran)));
+        (ran.status.code(), trajectory["metadata"]["gsj_validation"]["findings"].clone())
+    };
+    assert_eq!(findings("reference"), (Some(0), json!([])));
+    let (code, found) = findings("same_text");
+    assert_eq!(code, Some(1), "{found}");
+    assert!(found.to_string().contains("S15:token_id_not_an_integer"), "{found}");
+}

@@ -17,9 +17,7 @@ use crate::progress::Progress;
 use report::{Judged, Report};
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Example:\n  gsj check --pins pins.json /var/lib/gsj/demo/traces\n  gsj check --policy require_fidelity=false traces-of-the-python-reference.jsonl"
-)]
+#[command(after_help = "Example:\n  gsj check --pins /var/lib/gsj/demo/pins.json /var/lib/gsj/demo/traces")]
 pub(crate) struct Args {
     /// `.json` files (a document each), `.jsonl` files (one a line), folders, or `-`
     #[arg(required = true, value_name = "FILE")]

@@ -19,7 +19,7 @@ use crate::terminal::{progress, warn};
 #[derive(Debug, clap::Args)]
 #[command(
     arg_required_else_help = true,
-    after_help = "Example:\n  gsj pins derive --tokenizer tokenizer.json --chat-template chat_template.jinja --settings settings.json \\\n    --roster tools.json --system-prompt prompt.txt --skills skills --end-of-turn generation_config.json \\\n    --tail $'<|im_start|>assistant\\n<think>\\n\\n</think>\\n\\n' --out pins/pins.gsj.json"
+    after_help = "Example:\n  gsj pins derive --tokenizer fixtures/tokenizer/tokenizer.json --skills fixtures/corpus/skills \\\n    --roster fixtures/agent/light/roster.json --end-of-turn 2 --mode thinking-on \\\n    --system-prompt fixtures/agent/light/system_prompt.txt --tail $'<|im_start|>assistant\\n'"
 )]
 pub(crate) struct Args {
     /// The engine's tokenizer.json

@@ -12,7 +12,7 @@ use crate::output::{self, Format, FormatArg};
 use crate::terminal::{self, BOLD, DIM, GREEN, RED, paint, warn};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  gsj pins diff pins/pins.gsj.json pins/next.gsj.json")]
+#[command(after_help = "Example:\n  gsj pins diff fixtures/pins/thinking-off.json fixtures/pins/thinking-on.json")]
 pub(crate) struct Args {
     /// The pins file as it was
     old: PathBuf,

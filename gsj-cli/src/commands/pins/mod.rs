@@ -14,7 +14,7 @@ use gsj_pins::Pins;
 use crate::error::{CliError, Context as _};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  gsj pins show pins/pins.gsj.json")]
+#[command(after_help = "Example:\n  gsj pins show fixtures/pins/thinking-off.json")]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,

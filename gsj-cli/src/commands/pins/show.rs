@@ -13,7 +13,7 @@ use crate::output::{self, Format, FormatArg};
 use crate::terminal::{self, BOLD, DIM, GREEN, RED, YELLOW, fold, paint};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  gsj pins show pins/pins.gsj.json")]
+#[command(after_help = "Example:\n  gsj pins show fixtures/pins/thinking-off.json")]
 pub(crate) struct Args {
     /// The pins file [default: $GSJ_PINS_PATH, else ./pins/pins.gsj.json]
     file: Option<PathBuf>,

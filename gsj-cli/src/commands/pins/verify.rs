@@ -20,7 +20,7 @@ use crate::terminal::{self, DIM, GREEN, RED, YELLOW, fold, paint, warn};
 const DETAIL_AT: usize = 15;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  gsj pins verify pins/pins.gsj.json --artifacts /srv/estate")]
+#[command(after_help = "Example:\n  gsj pins verify fixtures/pins/thinking-off.json --artifacts fixtures")]
 pub(crate) struct Args {
     /// The pins file [default: $GSJ_PINS_PATH, else ./pins/pins.gsj.json]
     file: Option<PathBuf>,
