@@ -62,7 +62,9 @@ impl Report {
             let _ = write!(place, ": {message}");
         }
         let _ = writeln!(out, "  first at {}", shown(&place));
-        let _ = writeln!(out, "    after     {}", end_of(&shown(&first.before)));
+        if !first.before.is_empty() {
+            let _ = writeln!(out, "    after     {}", end_of(&shown(&first.before)));
+        }
         let _ = writeln!(out, "    trace     {}", side(&first.trace));
         let _ = writeln!(out, "    rendered  {}", side(&first.rendered));
     }

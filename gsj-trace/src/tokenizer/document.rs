@@ -7,11 +7,6 @@ use crate::json::{Value, ValueRef};
 /// it panics instead of giving an error.
 const MAX_DEPTH: usize = 100;
 
-/// What is needed of the file beside what the library makes of it.
-pub(super) struct Document {
-    pub(super) decoder: Vec<Step>,
-}
-
 /// One step from a piece of the vocabulary to its bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
@@ -25,16 +20,15 @@ pub(super) enum Step {
     StripStart(usize),
 }
 
-impl Document {
-    pub(super) fn read(bytes: &[u8]) -> Result<Self, TokenizerError> {
-        let value = Value::parse(bytes).map_err(|source| TokenizerError::Json { source })?;
-        check(value.as_ref())?;
-        let dropout = value.pointer("/model/dropout");
-        if dropout.is_some_and(|dropout| !dropout.is_null() && dropout.as_f64() != Some(0.0)) {
-            return Err(TokenizerError::Dropout);
-        }
-        Ok(Self { decoder: steps(&value)? })
+/// Reads the file and refuses what the tokenizer library must not be given.
+pub(super) fn read(bytes: &[u8]) -> Result<Value<'_>, TokenizerError> {
+    let value = Value::parse(bytes).map_err(|source| TokenizerError::Json { source })?;
+    check(value.as_ref())?;
+    let dropout = value.pointer("/model/dropout");
+    if dropout.is_some_and(|dropout| !dropout.is_null() && dropout.as_f64() != Some(0.0)) {
+        return Err(TokenizerError::Dropout);
     }
+    Ok(value)
 }
 
 /// Refuses what the library's reader would not take: literals that Python knows, lone surrogates, deep nesting.
@@ -67,7 +61,8 @@ fn check(value: ValueRef<'_>) -> Result<(), TokenizerError> {
     Ok(())
 }
 
-fn steps(value: &Value<'_>) -> Result<Vec<Step>, TokenizerError> {
+/// How a piece becomes bytes.
+pub(super) fn steps(value: &Value<'_>) -> Result<Vec<Step>, TokenizerError> {
     let mut found = Vec::new();
     let Some(decoder) = value.get("decoder").filter(|decoder| !decoder.is_null()) else {
         return Err(TokenizerError::Decoder { decoder: "null".to_owned() });

@@ -28,7 +28,7 @@ pub enum TokenizerError {
     },
     /// The decoder does not say which bytes one id stands for.
     #[error(
-        "tokenizer.json has the decoder {decoder}, which does not give each id bytes of its own; byte-level and \
+        "read tokenizer.json: its decoder {decoder} does not give each id bytes of its own; byte-level and \
          SentencePiece-like tokenizers do"
     )]
     Decoder {
@@ -36,10 +36,10 @@ pub enum TokenizerError {
         decoder: String,
     },
     /// The model drops merges at random.
-    #[error("tokenizer.json asks for random merges (model.dropout); set it to null")]
+    #[error("read tokenizer.json: it asks for random merges (model.dropout); set it to null")]
     Dropout,
     /// An id is too large for a table of all ids.
-    #[error("tokenizer.json has the id {id}; ids up to {limit} can be held")]
+    #[error("read tokenizer.json: it has the id {id}; ids up to {limit} can be held")]
     Sparse {
         /// The largest id.
         id: u32,

@@ -13,7 +13,6 @@ pub use runs::MAX_RUN;
 
 use crate::canonical::git_blob_sha1;
 use crate::tokens::TokenText;
-use document::Document;
 use pieces::Pieces;
 
 /// A tokenizer and the bytes behind each of its ids.
@@ -45,12 +44,12 @@ impl Tokenizer {
     /// # Errors
     /// When the file is not one, or its decoder does not say what the bytes of one id are.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, TokenizerError> {
-        let document = Document::read(bytes)?;
+        let document = document::read(bytes)?;
         let mut inner = tokenizers::Tokenizer::from_bytes(bytes)
             .map_err(|error| TokenizerError::Read { reason: error.to_string() })?;
         inner.with_padding(None);
         inner.with_truncation(None).map_err(|error| TokenizerError::Read { reason: error.to_string() })?;
-        let pieces = Pieces::build(&inner, &document.decoder)?;
+        let pieces = Pieces::build(&inner, &document::steps(&document)?)?;
         Ok(Self { inner, pieces, identity: git_blob_sha1(bytes) })
     }
 

@@ -53,7 +53,11 @@ impl Pieces {
         }
         for (id, token) in added {
             let kind = if token.special { Kind::Special } else { Kind::Added };
-            this.put(id, token.content.as_bytes(), kind)?;
+            // Gemma adds runs of U+2581 that stand for blanks. The byte alphabet is not for added tokens: their letters
+            // are the text's own.
+            let spelled = steps.contains(&Step::ByteLevel);
+            let bytes = if spelled { token.content.into_bytes() } else { bytes_of(token.content, steps, &alphabet) };
+            this.put(id, &bytes, kind)?;
         }
         Ok(this)
     }

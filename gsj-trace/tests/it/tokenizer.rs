@@ -94,7 +94,8 @@ fn special_tokens_are_control_and_added_ones_are_text() {
 
 fn file(decoder: &str, model: &str) -> String {
     format!(
-        r#"{{"version": "1.0", "added_tokens": [{{"id": 9, "content": "</s>", "special": true, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false}}],
+        r#"{{"version": "1.0", "added_tokens": [{{"id": 9, "content": "</s>", "special": true, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false}},
+        {{"id": 10, "content": "\u2581\u2581", "special": false, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false}}],
         "normalizer": {{"type": "Sequence", "normalizers": [{{"type": "Prepend", "prepend": "\u2581"}}, {{"type": "Replace", "pattern": {{"String": " "}}, "content": "\u2581"}}]}},
         "decoder": {decoder}, "model": {model}}}"#
     )
@@ -123,6 +124,7 @@ fn a_sentencepiece_vocabulary_gives_blanks_and_fallback_bytes() {
         "the blank before the first word is the tokenizer's, not the text's"
     );
     assert_eq!(tokenizer.decode(&[5, 9]), "hi</s>");
+    assert_eq!(tokenizer.bytes(10), Some(&b"  "[..]), "an added run of blanks, as Gemma has them");
 }
 
 #[test]
@@ -130,7 +132,10 @@ fn what_cannot_be_followed_exactly_is_refused() {
     let refused = |text: &str| Tokenizer::from_bytes(text.as_bytes()).expect_err("refused").to_string();
     let good = sentencepiece();
     assert!(refused("{").starts_with("read tokenizer.json"), "no JSON");
-    assert!(refused("{}").contains("decoder null"), "nothing in it");
+    assert!(refused("{}").starts_with("read tokenizer.json: "), "nothing in it");
+    let decoder =
+        good.split("\"decoder\"").nth(1).and_then(|rest| rest.split(", \"model\"").next()).expect("a decoder");
+    assert!(refused(&good.replace(decoder, ": null")).contains("its decoder null"));
     let bad_decoder =
         good.replace(r#"{"type": "Fuse"}"#, r###"{"type": "WordPiece", "prefix": "##", "cleanup": true}"###);
     assert!(refused(&bad_decoder).contains("WordPiece"), "{}", refused(&bad_decoder));
@@ -140,7 +145,7 @@ fn what_cannot_be_followed_exactly_is_refused() {
     assert!(refused(&good.replace(r#""start": 1"#, r#""start": 1e999"#)).contains("no standard JSON"));
     let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
     assert!(refused(&good.replace(r#""start": 1"#, &format!(r#""start": {deep}"#))).contains("no standard JSON"));
-    assert!(refused(&good.replace(r#""start": 1"#, r#""start": "x""#)).contains("decoder"));
+    assert!(refused(&good.replace(r#""start": 1"#, r#""start": "x""#)).starts_with("read tokenizer.json: "));
     assert!(refused(&good.replace("\"h\": 2", "\"h\": 4294967295")).contains("4294967295"));
 }
 
