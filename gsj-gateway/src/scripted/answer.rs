@@ -9,9 +9,9 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value, json};
 
-use super::python_json;
 use super::routes::{App, is_vllm};
 use super::script::Fault;
+use super::template::python_json;
 
 /// Characters of text that one event of a stream carries.
 const PIECE: usize = 24;
@@ -95,7 +95,7 @@ fn call(raw: &str, answer: u64, index: usize) -> Option<Value> {
     let parsed: Value = serde_json::from_str(raw).ok()?;
     let name = parsed.get("name")?;
     let empty = Value::Object(Map::new());
-    let arguments = python_json::write(parsed.get("arguments").unwrap_or(&empty), None);
+    let arguments = python_json(parsed.get("arguments").unwrap_or(&empty));
     Some(json!({"id": format!("call_{answer:08x}{index:04x}"), "type": "function",
         "function": {"name": name, "arguments": arguments}}))
 }

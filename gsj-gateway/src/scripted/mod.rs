@@ -7,7 +7,6 @@
 
 mod answer;
 mod codec;
-mod python_json;
 mod routes;
 mod script;
 mod serve;
@@ -83,17 +82,17 @@ pub enum ScriptedError {
         reason: String,
     },
     /// The tokenizer cannot be used.
-    #[error("read tokenizer.json: {reason}")]
-    Tokenizer {
-        /// What the tokenizer library says.
-        reason: String,
+    #[error(transparent)]
+    Tokenizer(#[from] gsj_trace::tokenizer::TokenizerError),
+    /// The tokenizer has no token that ends a turn.
+    #[error("read tokenizer.json: it has none of the end-of-turn tokens {names}")]
+    EndOfTurn {
+        /// The names that were looked for.
+        names: String,
     },
     /// The chat template does not compile.
-    #[error("compile the chat template: {reason}")]
-    Template {
-        /// What the template engine says, with the line.
-        reason: String,
-    },
+    #[error(transparent)]
+    Template(#[from] gsj_trace::rerender::TemplateError),
 }
 
 /// An engine that answers from a script.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::ScriptedError;
-use super::python_json;
+use super::template::python_json;
 
 /// A fault that a turn shows before, or instead of, its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -84,7 +84,7 @@ fn call_text(call: &Value) -> String {
     let mut shown = Map::new();
     shown.insert("name".to_owned(), function.get("name").cloned().unwrap_or(Value::Null));
     shown.insert("arguments".to_owned(), arguments);
-    python_json::write(&Value::Object(shown), None)
+    python_json(&Value::Object(shown))
 }
 
 #[derive(Deserialize)]
