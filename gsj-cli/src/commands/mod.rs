@@ -16,6 +16,7 @@ mod serve;
 mod show;
 mod submit;
 mod token;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -38,6 +39,8 @@ pub(crate) enum Command {
     Show(show::Args),
     /// Make, show, compare and verify the approved sets.
     Pins(pins::Args),
+    /// Render traces anew and compare token ids.
+    Trace(trace::Args),
     /// Run the scripted engine, for demos and tests.
     Engine(engine::Args),
     /// Install, list and verify agents.
@@ -69,6 +72,7 @@ impl Command {
             Self::Reconstruct(args) => reconstruct::run(args),
             Self::Show(args) => show::run(&args),
             Self::Pins(args) => pins::run(args),
+            Self::Trace(args) => trace::run(args),
             Self::Engine(args) => engine::run(args),
             Self::Agent(args) => agent::run(args),
             Self::Config(args) => config::run(&args),

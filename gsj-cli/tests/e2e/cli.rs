@@ -45,6 +45,7 @@ fn every_subcommands_help_ends_with_an_example() {
         vec!["pins", "derive"],
         vec!["pins", "hash"],
         vec!["engine"],
+        vec!["trace", "rerender"],
         vec!["agent", "install"],
         vec!["agent", "list"],
         vec!["agent", "verify"],
@@ -165,4 +166,34 @@ fn tokens_go_in_and_out_without_a_command_line() {
     std::fs::write(&file, String::from_utf8_lossy(&minted.stdout).replace('.', "x")).unwrap();
     let forged = verify(&file);
     assert_eq!(forged.status.code(), Some(1), "{}", text(&forged));
+}
+
+#[test]
+fn rerender_names_the_file_that_cannot_be_used() {
+    let (tokenizer, template) = (fixture("tokenizer/tokenizer.json"), fixture("template/chat_template.jinja"));
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let with = |tokenizer: &Path, template: &Path, file: &Path| {
+        let mut command = gsj();
+        command.args(["trace", "rerender", "--format", "human", "--tokenizer"]).arg(tokenizer);
+        command.arg("--template").arg(template).arg(file);
+        command
+    };
+    let body = write("body.json", r#"{"session_id": "ses_x", "trajectory": {"traces": [{"prompt_ids": [1]}]}}"#);
+    refused(&mut with(Path::new("/no/tokenizer.json"), &template, &body), 2, &["/no/tokenizer.json"]);
+    refused(&mut with(&template, &template, &body), 2, &["read tokenizer.json", "chat_template.jinja"]);
+    let broken = write("broken.jinja", "a\n{% if %}");
+    refused(&mut with(&tokenizer, &broken, &body), 2, &["broken.jinja", "line 2"]);
+    let config = write("tokenizer_config.json", "{}");
+    refused(&mut with(&tokenizer, &config, &body), 2, &["tokenizer_config.json", "chat_template"]);
+    refused(&mut with(&tokenizer, &template, folder.path().join("none.json").as_path()), 2, &["none.json"]);
+    refused(with(&tokenizer, &template, &body).args(["--set", "x"]), 2, &["--set x", "NAME=VALUE"]);
+    refused(with(&tokenizer, &template, &body).args(["--now", "noon"]), 2, &["noon", "2026-11-29T18:05:00"]);
+    refused(&mut with(&tokenizer, &template, &body), 1, &["ses_x", "`response_ids` is missing"]);
+    let lines = write("many.jsonl", "{\n\n{}\n");
+    refused(&mut with(&tokenizer, &template, &lines), 1, &["many.jsonl:1", "many.jsonl:3", "2 traces, 0 equal, 2 not"]);
 }

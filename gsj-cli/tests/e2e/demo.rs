@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::support::{agents_state, file_with, gsj, output, processes_with, text};
+use crate::support::{agents_state, file_with, fixture, gsj, output, processes_with, text};
 
 struct Demo {
     home: tempfile::TempDir,
@@ -45,6 +45,15 @@ fn check(pins: &Path, file: &Path) -> (i32, Vec<String>) {
     (ran.status.code().unwrap(), findings)
 }
 
+/// The exit code and the line of `gsj trace rerender`.
+fn rerender(file: &Path) -> (i32, Value) {
+    let mut command = gsj();
+    command.args(["trace", "rerender", "--format", "json", "--tokenizer"]).arg(fixture("tokenizer/tokenizer.json"));
+    let ran = output(command.arg("--template").arg(fixture("template/chat_template.jinja")).arg(file));
+    let line = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{}", text(&ran)));
+    (ran.status.code().unwrap(), line)
+}
+
 #[test]
 fn the_demo_ends_in_an_accepted_trace_whose_gates_fire_when_it_is_changed() {
     let Some(demo) = Demo::run() else { return };
@@ -66,6 +75,9 @@ fn the_demo_ends_in_an_accepted_trace_whose_gates_fire_when_it_is_changed() {
     assert!(artifacts.join("pi_transcript.jsonl").is_file() && artifacts.join("session.log").is_file());
     assert!(!demo.report["deliverables"].as_array().unwrap().is_empty(), "the agent delivered something");
     assert_eq!(check(&demo.path("pins"), &demo.path("trace")), (0, vec![]), "the same check by hand");
+    let (code, report) = rerender(&demo.path("trace"));
+    assert_eq!((code, &report["verdict"], &report["differing"]), (0, &json!("equal"), &json!(0)), "{report}");
+    assert_eq!(report["turns"].as_array().unwrap().len(), turns);
 
     let mut changed = original.clone();
     let described = &mut changed["trajectory"]["traces"][0]["tools"][0]["function"]["description"];
@@ -82,6 +94,18 @@ fn the_demo_ends_in_an_accepted_trace_whose_gates_fire_when_it_is_changed() {
     let (code, findings) = demo.check(&changed);
     assert_eq!(code, 1);
     assert!(findings.iter().any(|f| f.starts_with("G6:interstitial_ne_tail_ids:")), "{findings:?}");
+
+    // A tool's result is edited after the fact, and the file is one of the quarantine.
+    let mut changed = original.clone();
+    let messages = changed["trajectory"]["traces"][0]["response_messages"].as_array_mut().unwrap();
+    let result = messages.iter().position(|m| m["role"] == "tool").unwrap();
+    messages[result]["content"] = json!("nothing of this was read");
+    let path = demo.home.path().join("edited.json");
+    let wrapped = json!({"findings": ["X1:x"], "session_result": changed});
+    std::fs::write(&path, serde_json::to_vec(&wrapped).unwrap()).unwrap();
+    let (code, report) = rerender(&path);
+    assert_eq!((code, &report["verdict"]), (1, &json!("different")));
+    assert_eq!(report["first"]["message"], json!({"field": "response_messages", "index": result, "role": "tool"}));
 
     // One page out of a checkout: what the audit then measures is what the gate sees.
     let workspace = demo.home.path().join("workspace");
