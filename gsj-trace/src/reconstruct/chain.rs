@@ -193,6 +193,12 @@ impl Chain {
         self.rendered.as_ref().map_or(&self.ids, |rendered| &rendered.ids)
     }
 
+    /// Whether the first `end` ids of a prompt are the context of the open turn and its first sample.
+    pub(super) fn leads_to(&self, prompt: &[u32], end: usize) -> bool {
+        let rest = prompt.get(..end).and_then(|known| known.strip_prefix(&*self.ids));
+        self.samples.first().is_some_and(|sample| rest == Some(&*sample.ids))
+    }
+
     /// How many ids of the chain are the context of a turn.
     pub(super) fn start_of(&self, turn: usize) -> usize {
         self.turns.get(turn).map_or(self.tip.start, |turn| turn.opened.start)

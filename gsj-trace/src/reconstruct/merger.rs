@@ -214,9 +214,11 @@ impl Merger {
                 entry.kind = kind;
                 (chain, new, end)
             }
-            Place::Branch { chain, left, end, kind } => {
+            Place::Branch { chain, left, end } => {
                 let (mut branch, common) = self.chains[chain].branch(left);
                 branch.relative = Some((chain, common));
+                // The branch begins with the ids that its own sample was given, which need not be those of the chain.
+                let kind = if branch.leads_to(prompt, end) { Kind::Exact } else { Kind::Retokenized };
                 let new = branch.new_messages(messages, 0);
                 branch.extend(0, Joining { prompt, sample, messages: owned(new) }, end, kind);
                 self.chains.push(branch);

@@ -20,7 +20,7 @@ pub(super) enum Place {
     /// The next turn after a sample of the open turn; what is new in its prompt begins at `end`.
     Extend { chain: usize, winner: usize, end: usize, kind: Kind },
     /// The next turn after a sample that was left behind.
-    Branch { chain: usize, left: usize, end: usize, kind: Kind },
+    Branch { chain: usize, left: usize, end: usize },
     /// The first turn of a chain; what is new in its prompt begins at `known`.
     New { relative: Option<(usize, usize)>, fork: Option<Fork>, known: usize, inherited: Vec<Reply> },
 }
@@ -114,7 +114,7 @@ impl<'c> Search<'c> {
                 if shared >= start && !left.sample.ids.is_empty() && self.prompt[start..].starts_with(&left.sample.ids)
                 {
                     let end = start + left.sample.ids.len();
-                    offer(end, Place::Branch { chain: i, left: at, end, kind: Kind::Exact });
+                    offer(end, Place::Branch { chain: i, left: at, end });
                 }
             }
             if shared < chain.ids.len() {
@@ -158,7 +158,7 @@ impl<'c> Search<'c> {
                 let head = &chain.ids[..chain.start_of(left.turn)];
                 let from = shared.min(head.len());
                 let end = compare(head, &left.sample.ids, from, from);
-                offer(end, &|end| Place::Branch { chain: i, left: at, end, kind });
+                offer(end, &|end| Place::Branch { chain: i, left: at, end });
             }
             for (at, sample) in candidates(chain) {
                 let end = compare(&chain.ids, &sample.ids, q, context);

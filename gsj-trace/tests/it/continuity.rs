@@ -132,6 +132,19 @@ fn a_sample_that_is_gone_on_from_later_is_a_trace_of_its_own() {
 }
 
 #[test]
+fn a_trace_that_begins_in_other_tokens_is_compared_with_those() {
+    let history = "<s>assistant\nHello<e>";
+    let mut log = Log::default();
+    log.call(&prompt(""), &[bytes("Hello"), vec![END]].concat(), USER);
+    log.call(&prompt(history), &ids("a<e>"), &said(0)).call(&prompt(history), &ids("b<e>"), &said(0));
+    log.call(&prompt(&format!("{history}<s>assistant\na<e>")), &ids("c<e>"), &said(1));
+    log.call(&prompt(&format!("{history}<s>assistant\nb<e>")), &ids("d<e>"), &said(2));
+    let built = log.build(&same_text());
+    assert_eq!(built.kinds(), ["c0 exact 0, c1 retokenized 1, c3 retokenized 1", "c2 exact 0, c4 exact 0"]);
+    assert_eq!(built.counts(), "completions 5, exact 2, retokenized 3");
+}
+
+#[test]
 fn an_end_of_turn_inside_a_reply_does_no_harm() {
     let reply = ids("Hel<e>lo<e>");
     let mut log = Log::default();

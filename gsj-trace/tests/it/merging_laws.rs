@@ -177,6 +177,8 @@ fn holds(log: &Log, built: &Built) -> Result<(), TestCaseError> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn each_sampled_token_is_trained_once_in_its_own_context(calls in calls()) {
         let log = play(&calls);
