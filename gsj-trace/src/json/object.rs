@@ -68,16 +68,23 @@ impl<'a> Object<'a> {
 
     /// The value of a member for changing, made null first when it is not there.
     pub fn entry(&mut self, key: impl Into<Str<'a>>) -> &mut Value<'a> {
-        let key = key.into();
-        let at = match self.position(key.as_ref()) {
-            Some(at) => at,
-            None => {
-                self.members.push((key, Value::Null));
-                self.note_last();
-                self.members.len() - 1
-            }
-        };
+        let at = self.place(key.into());
         &mut self.members[at].1
+    }
+
+    /// The place of a member, made null first when it is not there.
+    pub(super) fn place(&mut self, key: Str<'a>) -> usize {
+        if let Some(at) = self.position(key.as_ref()) {
+            return at;
+        }
+        self.members.push((key, Value::Null));
+        self.note_last();
+        self.members.len() - 1
+    }
+
+    /// Sets the value of the member at a place.
+    pub(super) fn fill(&mut self, place: usize, value: Value<'a>) {
+        self.members[place].1 = value;
     }
 
     /// Takes a member out; the others keep their order.

@@ -1,7 +1,5 @@
 //! The reader: `checks.md` section 1.
 
-use std::mem;
-
 use super::encoding::{self, push_point};
 use super::run::Run;
 use super::scan;
@@ -99,26 +97,49 @@ pub(super) struct Reader<'a> {
 /// A container whose end has not been read.
 enum Open<'a> {
     Array(Vec<Value<'a>>),
-    /// With the key whose value is being read.
-    Object(Object<'a>, Str<'a>),
-}
-
-/// What stands at the start of a value.
-enum Start<'a> {
-    Whole(Value<'a>),
-    Inside(Open<'a>),
+    /// With the place of the member whose value is being read.
+    Object(Object<'a>, usize),
 }
 
 impl<'a> Reader<'a> {
     fn document(mut self) -> Result<Value<'a>, ReadError> {
         let mut open: Vec<Open<'a>> = Vec::new();
         'value: loop {
-            let mut value = match self.start(open.len())? {
-                Start::Whole(value) => value,
-                Start::Inside(container) => {
-                    open.push(container);
-                    continue 'value;
+            self.skip_space();
+            let mut value = match self.peek() {
+                Some(b'"') => Value::Str(self.string()?),
+                Some(b'{') => {
+                    self.enter(open.len())?;
+                    if self.peek() != Some(b'}') {
+                        let mut object = Object::new();
+                        let place = object.place(self.key()?);
+                        open.push(Open::Object(object, place));
+                        continue 'value;
+                    }
+                    self.at += 1;
+                    Value::Object(Object::new())
                 }
+                Some(b'[') => {
+                    self.enter(open.len())?;
+                    match self.peek() {
+                        Some(b']') => {
+                            self.at += 1;
+                            Value::Array(Array::new())
+                        }
+                        Some(b'{' | b'"' | b'[') => {
+                            open.push(Open::Array(Vec::new()));
+                            continue 'value;
+                        }
+                        _ => match self.scalar_run()? {
+                            Run::Closed(array) => Value::Array(array),
+                            Run::Mixed(items) => {
+                                open.push(Open::Array(items));
+                                continue 'value;
+                            }
+                        },
+                    }
+                }
+                _ => self.scalar()?.ok_or_else(|| self.syntax("a value"))?,
             };
             loop {
                 match open.last_mut() {
@@ -133,10 +154,10 @@ impl<'a> Reader<'a> {
                             continue 'value;
                         }
                     }
-                    Some(Open::Object(object, key)) => {
-                        object.insert(mem::replace(key, Str::from("")), value);
+                    Some(Open::Object(object, place)) => {
+                        object.fill(*place, value);
                         if self.next_is(b',', b'}', "`,` or `}`")? {
-                            *key = self.key()?;
+                            *place = object.place(self.key()?);
                             continue 'value;
                         }
                     }
@@ -148,43 +169,6 @@ impl<'a> Reader<'a> {
                 };
             }
         }
-    }
-
-    /// Reads a scalar or an empty container whole, or enters a container as far as its first
-    /// element.
-    fn start(&mut self, depth: usize) -> Result<Start<'a>, ReadError> {
-        self.skip_space();
-        Ok(Start::Whole(match self.peek() {
-            Some(b'"') => Value::Str(self.string()?),
-            Some(b'{') => {
-                self.enter(depth)?;
-                if self.peek() == Some(b'}') {
-                    self.at += 1;
-                    Value::Object(Object::new())
-                } else {
-                    let key = self.key()?;
-                    return Ok(Start::Inside(Open::Object(Object::new(), key)));
-                }
-            }
-            Some(b'[') => {
-                self.enter(depth)?;
-                match self.peek() {
-                    Some(b']') => {
-                        self.at += 1;
-                        Value::Array(Array::new())
-                    }
-                    Some(b'{' | b'"' | b'[') => return Ok(Start::Inside(Open::Array(Vec::new()))),
-                    _ => match self.scalar_run()? {
-                        Run::Closed(array) => Value::Array(array),
-                        Run::Mixed(items) => return Ok(Start::Inside(Open::Array(items))),
-                    },
-                }
-            }
-            _ => match self.scalar()? {
-                Some(scalar) => scalar,
-                None => return Err(self.syntax("a value")),
-            },
-        }))
     }
 
     /// Reads a number or a literal; `None` where neither stands.
@@ -209,6 +193,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    #[inline]
     fn key(&mut self) -> Result<Str<'a>, ReadError> {
         self.skip_space();
         if self.peek() != Some(b'"') {
@@ -232,6 +217,7 @@ impl<'a> Reader<'a> {
         Ok(more)
     }
 
+    #[inline]
     fn next_is(&mut self, yes: u8, no: u8, expected: &'static str) -> Result<bool, ReadError> {
         self.skip_space();
         let next = self.peek();

@@ -45,6 +45,22 @@ impl Packed {
         Ok(())
     }
 
+    fn len(&self) -> usize {
+        match self {
+            Self::Ints(items) => items.len(),
+            Self::Floats(items) => items.len(),
+            Self::Scalars(items) => items.len(),
+        }
+    }
+
+    fn reserve(&mut self, more: usize) {
+        match self {
+            Self::Ints(items) => items.reserve_exact(more),
+            Self::Floats(items) => items.reserve_exact(more),
+            Self::Scalars(items) => items.reserve_exact(more),
+        }
+    }
+
     fn scalars(&mut self) -> &mut Vec<Scalar> {
         match self {
             Self::Scalars(_) => {}
@@ -74,6 +90,10 @@ impl<'a> Reader<'a> {
             let end = self.at;
             if !self.array_goes_on()? {
                 return Ok(Run::Closed(packed.into_array()));
+            }
+            if packed.len() == 1 {
+                // Growing would copy, and end with a half that is given back.
+                packed.reserve(scan::commas(&self.bytes[end..]));
             }
             match &mut packed {
                 Packed::Ints(items) => self.plain_ints(end, items),
@@ -154,31 +174,31 @@ fn ints(bytes: &[u8], gap: &Gap<'_>, block: &mut [u32; BLOCK]) -> (usize, usize)
     let mut at = 0;
     for (read, slot) in block.iter_mut().enumerate() {
         let Some(word) = scan::word(bytes, at) else { return (read, at) };
-        let bits = scan::bits_before_separator(word);
-        let Some(n) = scan::joined_digits(word, bits) else { return (read, at) };
-        if !gap.is_at(bytes, at + bits / 8) {
+        let separator = scan::separator(word);
+        let Some(n) = scan::joined_digits(word, separator.bits()) else { return (read, at) };
+        if !gap.is_at(bytes, at + separator.bytes()) {
             return (read, at);
         }
         *slot = n;
-        at += bits / 8 + gap.text.len();
+        at += separator.bytes() + gap.text.len();
     }
     (BLOCK, at)
 }
 
 /// As [`ints`] for a short gap, each element with it in eight bytes at most: this is where most of
 /// the time for a session result is spent.
-fn short_ints(window: &[u8; 8 * BLOCK + 8], gap: &Gap<'_>, block: &mut [u32; BLOCK]) -> (usize, usize) {
+
+fn short_ints(window: &[u8; 8 * BLOCK], gap: &Gap<'_>, block: &mut [u32; BLOCK]) -> (usize, usize) {
     let mut at = 0;
     for (read, slot) in block.iter_mut().enumerate() {
-        // Below 8 * BLOCK as it is; said so that nothing has to be checked.
-        let Some(word) = scan::word(window, at % (8 * BLOCK)) else { return (read, at) };
-        let bits = scan::bits_before_separator(word);
-        let Some(n) = scan::joined_digits(word, bits) else { return (read, at) };
-        if !gap.is_behind(word, bits) {
+        let Some(word) = scan::word(window, at) else { return (read, at) };
+        let separator = scan::separator(word);
+        let Some(n) = scan::joined_digits(word, separator.bits()) else { return (read, at) };
+        if !gap.is_behind(word, separator.bits()) {
             return (read, at);
         }
         *slot = n;
-        at += bits / 8 + gap.text.len();
+        at += separator.bytes() + gap.text.len();
     }
     (BLOCK, at)
 }

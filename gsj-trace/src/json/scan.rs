@@ -67,6 +67,23 @@ fn long_plain_end(bytes: &[u8], at: usize) -> usize {
     bytes.len() - rest.len() + rest.iter().position(|b| special(*b)).unwrap_or(rest.len())
 }
 
+/// How many commas there are before the next bracket, or letter that looks like one: a guess at the
+/// elements to come, which looks at no byte again for another array.
+pub(super) fn commas(bytes: &[u8]) -> usize {
+    // A bracket is 0x5b or 0x5d.
+    let bracket = |b: &u8| b & 0xf9 == 0x59;
+    let comma = |b: &u8| usize::from(*b == b',');
+    let (chunks, rest) = bytes.as_chunks::<64>();
+    let mut count = 0;
+    for chunk in chunks {
+        if chunk.iter().fold(false, |any, b| any | bracket(b)) {
+            return count + chunk.iter().take_while(|b| !bracket(b)).map(comma).sum::<usize>();
+        }
+        count += usize::from(chunk.iter().map(|b| u8::from(*b == b',')).sum::<u8>());
+    }
+    count + rest.iter().take_while(|b| !bracket(b)).map(comma).sum::<usize>()
+}
+
 /// How many of the eight bytes are blanks up to the first one that is none.
 #[inline]
 pub(super) fn blanks(word: u64) -> usize {
@@ -94,12 +111,30 @@ fn joined(values: u64) -> u64 {
     fours.wrapping_mul(1 + (10_000 << 32)) >> 32
 }
 
-/// How many bits, eight to a byte, precede the first blank or comma, if any does; 60 when none. Only
-/// good for digits: of the other bytes some end them too.
+/// Where the first blank or comma of a word is: the number of zeros below its mark.
+#[derive(Clone, Copy)]
+pub(super) struct Separator(u32);
+
+/// Finds the first blank or comma, if there is any. Only good for digits: of the other bytes some end
+/// them too.
 #[inline]
-pub(super) fn bits_before_separator(word: u64) -> usize {
+pub(super) fn separator(word: u64) -> Separator {
     // The digits have this bit, blanks and commas don't.
-    (!word & eight(0x10)).trailing_zeros() as usize - 4
+    Separator((!word & eight(0x10)).trailing_zeros())
+}
+
+impl Separator {
+    /// How many bytes precede it; 8 when there is none.
+    #[inline]
+    pub(super) fn bytes(self) -> usize {
+        self.0 as usize / 8
+    }
+
+    /// How many bits, eight to a byte, precede it; 60 when there is none.
+    #[inline]
+    pub(super) fn bits(self) -> usize {
+        self.0 as usize - 4
+    }
 }
 
 /// The number that the first `bits` of a word make, when they are one to seven digits that may stand

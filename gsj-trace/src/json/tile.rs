@@ -24,9 +24,16 @@ impl<'t> Gap<'t> {
     /// Whether the same gap stands at an offset; near the end of the document it never does.
     #[inline]
     pub(super) fn is_at(&self, bytes: &[u8], at: usize) -> bool {
-        let Some(word) = scan::word(bytes, at) else { return false };
-        (word ^ self.word) & self.bits == 0
-            && (self.text.len() <= 8 || bytes.get(at + 8..at + self.text.len()) == Some(&self.text[8..]))
+        scan::word(bytes, at).is_some_and(|word| (word ^ self.word) & self.bits == 0)
+            && (self.text.len() <= 8 || self.goes_on(bytes, at))
+    }
+
+    /// Whether the gap's words behind the first one stand there too; the last one overlaps.
+    #[inline]
+    fn goes_on(&self, bytes: &[u8], at: usize) -> bool {
+        let last = self.text.len() - 8;
+        let same = |from: usize| scan::word(bytes, at + from) == scan::word(self.text, from);
+        (8..last).step_by(8).all(same) && same(last)
     }
 
     /// Whether the gap, of up to eight bytes, stands whole behind the first `bits` of a word.
