@@ -187,7 +187,6 @@ fn ints(bytes: &[u8], gap: &Gap<'_>, block: &mut [u32; BLOCK]) -> (usize, usize)
 
 /// As [`ints`] for a short gap, each element with it in eight bytes at most: this is where most of
 /// the time for a session result is spent.
-
 fn short_ints(window: &[u8; 8 * BLOCK], gap: &Gap<'_>, block: &mut [u32; BLOCK]) -> (usize, usize) {
     let mut at = 0;
     for (read, slot) in block.iter_mut().enumerate() {
