@@ -98,7 +98,7 @@ fn a_few_results_have_their_findings_and_a_summary() {
         G5:search_page_gt_timestep:9>3
         G5:search_page_gt_timestep:11>3
     ✓ c.jsonl:1  sk-polar-44620742-9323-4202-9b58-474b4ed45f26
-    ✗ c.jsonl:3: invalid_json: the body is not JSON: expected a key in double quotes at line 2 column 1 (byte 2)
+    ✗ c.jsonl:3: invalid_json: the body is not JSON: expected a key in double quotes at line 1 column 2 (byte 1)
     ✗ c.jsonl:4: not_an_object: the body is not a JSON object
 
     5 results: 2 accepted, 3 rejected (2 of them unreadable)

@@ -89,7 +89,7 @@ fn verify_holds_values_against_their_artifacts() {
       confirmed    skill_card_hash       7afe22019442…  corpus/skills/chronology/SKILL.md
       confirmed    skill_card_hash       28ad7c36a581…  corpus/skills/summarize/SKILL.md
       recorded     g6_expected_tail      "<|im_start|>assistant\n"  template/chat_template.jinja
-                   the ids of a tail come from its text and the tokenizer
+                   kept for people; gate G6 asks for its ids
       confirmed    g6_expected_tail_ids  [1,2083,207]  template/chat_template.jinja
       recorded     end_of_turn_ids       2  tokenizer/tokenizer.json
                    it is a special token of the tokenizer; which one ends a turn is the template's

@@ -188,3 +188,29 @@ fn useless_artifacts_are_refused() {
     assert!(derivation.mode("../x").is_err());
     assert_eq!(derivation.document().pointer("/provenance"), Some(ValueRef::Object(&gsj_trace::json::Object::new())));
 }
+
+#[test]
+fn documents_of_any_shape_can_be_looked_at() {
+    let shapes = [
+        r#"{"pins":{}}"#,
+        r#"{"pins":{"settings_hash":[null,1.5,[[]],{"a":NaN},"\ud800","\ud800"],"skill_cards":[1],"end_of_turn_ids":{}}}"#,
+        r#"{"pins":{"skill_cards":{"\udc00":["\ud800",7],"a":"b"},"skill_card_hash":"x"},"provenance":7}"#,
+        r#"{"pins":{"g6_expected_tail":[7],"g6_expected_tail_ids":[[],[-1],[1e400],7]},"provenance":{"g6_expected_tail_ids":
+            [7,{},{"value":[-1]},{"value":[-1],"artifact":3},{"value":[-1],"artifact":"a","part":"no pointer"}]}}"#,
+        r#"{"pins":{"tool_roster_hash":["a"]},"mode":3,"provenance":{"tool_roster_hash":{"value":"a"}}}"#,
+    ];
+    let all: Vec<Pins> = shapes.iter().map(|text| Pins::from_bytes("p", text.as_bytes().to_vec())).collect();
+    for pins in &all {
+        let values = pins.values().expect("usable");
+        assert!(values.iter().all(|pinned| !pinned.text().is_empty()), "{}", pins.label());
+        for artifact in [&b""[..], b"{", b"[1]", br#"{"trajectory":{}}"#, b"\xff"] {
+            assert!(pins.verify(|_| Ok(artifact.to_vec()), None).is_ok_and(|found| found.fault.is_some()));
+        }
+        for other in &all {
+            let moved = gsj_pins::diff::diff(pins, other).expect("usable");
+            let back = gsj_pins::diff::diff(other, pins).expect("usable");
+            assert_eq!(moved.sets.len(), back.sets.len(), "a move is seen from both sides");
+        }
+        assert_eq!(gsj_pins::diff::diff(pins, pins).expect("usable").sets, [], "a document equals itself");
+    }
+}
