@@ -19,6 +19,8 @@ mod evidence;
 #[cfg(feature = "fetch")]
 mod fetch;
 #[cfg(feature = "audit")]
+mod files;
+#[cfg(feature = "audit")]
 mod loose;
 #[cfg(feature = "audit")]
 mod names;
@@ -52,3 +54,5 @@ pub use error::CutoffError;
 pub use evidence::{Evidence, History, LaterDated, ObjectSet, PageCensus, without_credentials};
 #[cfg(feature = "fetch")]
 pub use fetch::{Credential, FetchRefs, FetchRequest, fetch};
+#[cfg(feature = "audit")]
+pub use files::{BranchFile, branch_files};

@@ -20,9 +20,9 @@ use gsj_trace::{reconstruct, tokenizer::Tokenizer, tokens::TokenText as _};
 use crate::{
     agent::{self, Agents, Depth, Installed},
     clock::Clock,
-    config::{Config, EngineKindName, RetrievalConfig, SandboxBackendName},
+    config::{Config, EngineKindName, ProfileName, RetrievalConfig, SandboxBackendName},
     error::ServerError,
-    pipeline::{Equipment, Estate, Places},
+    pipeline::{Equipment, Estate, LeakScan, Places},
     server::Context,
 };
 
@@ -69,6 +69,7 @@ pub(crate) fn check(config: &mut Config, context: &Context) -> Result<Ready, Ser
     }
     let estate = Estate::open(&config.estate)?;
     let retrieval = retrieval(&config.retrieval, &estate, secret.clone(), &context.clock)?;
+    let leak_scan = leak_scan(config, &estate)?;
     let lock = lock(&places.state)?;
     let launcher = Launcher::new(LauncherOptions::new(&places.run)).map_err(sandbox)?;
     let equipment = Equipment {
@@ -80,6 +81,7 @@ pub(crate) fn check(config: &mut Config, context: &Context) -> Result<Ready, Ser
         init: InitProgram { path: context.init.clone(), args: context.init_args.clone() },
         owner,
         policy: config.checks.policy(),
+        leak_scan,
         builder,
         pins,
         run: format!("run-{}-{}", std::process::id(), context.clock.whole_seconds()),
@@ -256,6 +258,20 @@ fn installed(agents: &Agents, wanted: &str, state: &Path) -> Result<BTreeMap<Str
         }
     }
     Ok(installed)
+}
+
+/// The scan for text of later pages; only the strict validators ask for it.
+fn leak_scan(config: &Config, estate: &Estate) -> Result<Option<LeakScan>, ServerError> {
+    if !config.checks.leak_scan || config.checks.profile != ProfileName::Strict {
+        return Ok(None);
+    }
+    let decisions = match &config.retrieval.decisions_file {
+        Some(path) => {
+            fs::read(path).map_err(|source| ServerError::Io { doing: "read", path: path.to_owned(), source })?
+        }
+        None => Vec::new(),
+    };
+    Ok(Some(LeakScan::new(estate, decisions)))
 }
 
 fn retrieval(config: &RetrievalConfig, estate: &Estate, secret: Secret, clock: &Clock) -> Result<Service, ServerError> {

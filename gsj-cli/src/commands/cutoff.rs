@@ -1,19 +1,18 @@
 //! `gsj cutoff`: truncated checkouts and what they really hold.
 
+mod audit;
 mod checkout;
+mod scan;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use gsj_cutoff::{CutoffError, Expectation, audit};
+use gsj_cutoff::CutoffError;
 
 use crate::error::{CliError, Kind};
-use crate::output::{self, Format, FormatArg};
-use crate::terminal::{GREEN, RED, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  gsj cutoff checkout --repo /srv/repos/o/harbor-lease.git --branch timestep-12 --dest /tmp/w\n  gsj cutoff audit /tmp/w --timestep 12"
+    after_help = "Example:\n  gsj cutoff checkout --repo /srv/repos/o/harbor-lease.git --branch timestep-12 --dest /tmp/w\n  gsj cutoff audit /tmp/w --timestep 12\n  gsj cutoff scan --forbid later/ --allow visible/ trace.json"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -26,47 +25,18 @@ enum Action {
     #[command(after_help = checkout::EXAMPLES)]
     Checkout(Box<checkout::Args>),
     /// Walk a checkout object by object and say what it holds.
-    #[command(
-        after_help = "Example:\n  gsj cutoff audit /tmp/w --timestep 12 --forbid-from /srv/repos/o/harbor-lease.git"
-    )]
-    Audit {
-        /// The checkout.
-        dir: PathBuf,
-        /// The last page that may be there
-        #[arg(long)]
-        timestep: Option<u32>,
-        /// Prove that nothing else of this repository is in the checkout
-        #[arg(long)]
-        forbid_from: Option<PathBuf>,
-        #[command(flatten)]
-        format: FormatArg,
-    },
+    #[command(after_help = audit::EXAMPLE)]
+    Audit(audit::Args),
+    /// Find text of later pages in a file or trace.
+    #[command(after_help = scan::EXAMPLE)]
+    Scan(scan::Args),
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     match args.action {
         Action::Checkout(args) => checkout::run(&args),
-        Action::Audit { dir, timestep, forbid_from, format } => {
-            if !dir.join(".git").is_dir() {
-                return Err(CliError::usage(format!("`{}` is no checkout: it has no folder .git", dir.display()))
-                    .hint("gsj cutoff checkout makes one"));
-            }
-            let found = audit(&dir, &Expectation { timestep, forbid_from, ..Expectation::default() })
-                .map_err(|error| told(&error))?;
-            match format.resolve() {
-                Format::Json => output::json(&found),
-                Format::Human => {
-                    output::json_pretty(&found.evidence);
-                    for leak in &found.leaks {
-                        output::line(&format!("{} {}: {}", paint(RED, "leak"), leak.where_, leak.what));
-                    }
-                    if found.leaks.is_empty() {
-                        output::line(&paint(GREEN, "no leak"));
-                    }
-                }
-            }
-            Ok(if found.leaks.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
-        }
+        Action::Audit(args) => audit::run(args),
+        Action::Scan(args) => scan::run(&args),
     }
 }
 

@@ -46,9 +46,12 @@ enum Action {
         /// `-`: tokens are read from standard input, so that none stands in a process list.
         #[arg(value_parser = ["-"])]
         input: String,
-        /// Name of the variable that holds the secret.
-        #[arg(long, default_value = environment::TOKEN_SECRET)]
-        secret_env: String,
+        /// Name of the variable that holds the secret; given several times, any of them may have signed
+        #[arg(long, value_name = "NAME", default_value = environment::TOKEN_SECRET)]
+        secret_env: Vec<String>,
+        /// How late the token may be, in seconds.
+        #[arg(long, default_value_t = 30)]
+        leeway: u32,
         #[command(flatten)]
         format: FormatArg,
     },
@@ -61,14 +64,14 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
             let claims = Claims { case_id: case, timestep, episode_id: episode, exp: now() + i64::from(ttl) };
             output::line(&tokens::mint(&claims, &secret).usage()?);
         }
-        Action::Verify { input: _, secret_env, format } => {
-            let secret = secret(&secret_env)?;
+        Action::Verify { input: _, secret_env, leeway, format } => {
+            let secrets = secret_env.iter().map(|name| secret(name)).collect::<Result<Vec<_>, _>>()?;
             let mut token = String::new();
             std::io::stdin()
                 .take(64 << 10)
                 .read_to_string(&mut token)
                 .map_err(|error| CliError::usage(format!("read the token from standard input: {error}")))?;
-            let claims = tokens::verify(token.trim(), &[secret], now(), 30).failed()?;
+            let claims = tokens::verify(token.trim(), &secrets, now(), i64::from(leeway)).failed()?;
             match format.resolve() {
                 Format::Json => output::json(&serde_json::json!({
                     "case_id": claims.case_id, "timestep": claims.timestep, "episode_id": claims.episode_id, "exp": claims.exp,

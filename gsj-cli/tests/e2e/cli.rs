@@ -53,6 +53,7 @@ fn every_subcommands_help_ends_with_an_example() {
         vec!["config", "schema"],
         vec!["cutoff", "checkout"],
         vec!["cutoff", "audit"],
+        vec!["cutoff", "scan"],
         vec!["token", "mint"],
         vec!["token", "verify"],
         vec!["retrieval", "search"],
@@ -196,4 +197,44 @@ fn rerender_names_the_file_that_cannot_be_used() {
     refused(&mut with(&tokenizer, &template, &body), 1, &["ses_x", "`response_ids` is missing"]);
     let lines = write("many.jsonl", "{\n\n{}\n");
     refused(&mut with(&tokenizer, &template, &lines), 1, &["many.jsonl:1", "many.jsonl:3", "2 traces, 0 equal, 2 not"]);
+}
+
+#[test]
+fn text_of_a_later_page_is_found_in_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("all/page_0001.md", "The porter had two keys and showed them to nobody but the clerk.");
+    write("all/page_0002.md", "Nobody had asked the porter for the second key before the hearing.");
+    write("visible/page_0001.md", "The porter had two keys and showed them to nobody but the clerk.");
+    write("clean.json", r#"{"text":"The porter had two keys and showed them to nobody but the clerk."}"#);
+    write("leak.json", r#"{"text":"nobody had asked\nthe porter for the second key before"}"#);
+    let scan = |file: &str| {
+        let mut command = gsj();
+        command.args(["cutoff", "scan", "--format", "json", "--forbid", "all", "--allow", "visible", file]);
+        output(command.current_dir(folder.path()))
+    };
+    let clean = scan("clean.json");
+    assert_eq!((clean.status.code(), &clean.stdout[..]), (Some(0), &b""[..]), "{}", text(&clean));
+    let leak = scan("leak.json");
+    assert_eq!(leak.status.code(), Some(1), "{}", text(&leak));
+    let told: serde_json::Value = serde_json::from_slice(&leak.stdout).unwrap();
+    assert_eq!((&told["source"], &told["page"]), (&json!("leak.json"), &json!(2)));
+    assert!(told["text"].as_str().unwrap().starts_with("nobody had asked"), "{told}");
+    refused(
+        gsj().args(["cutoff", "scan", "--forbid", ".", "--allow", ".", "x"]).current_dir(folder.path()),
+        2,
+        &["page_NNNN.md"],
+    );
+}
+
+#[test]
+fn a_checkout_that_lies_elsewhere_is_told_and_not_entered() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(".git"), "gitdir: /srv/elsewhere\n").unwrap();
+    refused(gsj().args(["cutoff", "audit", "--format", "json"]).arg(folder.path()), 1, &["points elsewhere", "leaks"]);
+    refused(gsj().args(["cutoff", "audit"]).arg(folder.path().join("none")), 2, &["no folder .git"]);
 }

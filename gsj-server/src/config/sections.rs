@@ -453,6 +453,8 @@ pub struct ChecksConfig {
     pub count_retokenized: bool,
     /// Strict: accepts sessions that were forked into several traces, and builds them without S10 and S11.
     pub allow_forks: bool,
+    /// Strict: G8 fires for text that stands only on pages after the session's timestep, looked for in every message.
+    pub leak_scan: bool,
 }
 
 impl Default for ChecksConfig {
@@ -468,6 +470,7 @@ impl Default for ChecksConfig {
             max_inexact_contexts: policy.max_inexact_contexts,
             count_retokenized: policy.count_retokenized,
             allow_forks: policy.allow_forks,
+            leak_scan: true,
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
+use gsj_checks::LaterText;
 use gsj_trace::{
     json::{Object, Value, ValueRef},
     reconstruct::{self, Options},
 };
 use serde::Serialize;
 
-use super::{equipment::Equipment, verdict::Verdict, write::write_whole};
+use super::{equipment::Equipment, leak::SessionScan, verdict::Verdict, write::write_whole};
 use crate::{
     id::{SessionId, TaskId},
     state::SessionState,
@@ -40,6 +41,8 @@ pub(super) struct Material {
     pub(super) metadata: Object<'static>,
     pub(super) timing: Timing,
     pub(super) options: Options,
+    /// The session's prompt, when it is known.
+    pub(super) prompt: Option<String>,
 }
 
 /// The calls of a session, as far as they are put together.
@@ -64,6 +67,7 @@ pub(super) struct Composed {
     pub(super) error: Option<String>,
     pub(super) bytes: Vec<u8>,
     traces: usize,
+    prompt: String,
 }
 
 impl Material {
@@ -110,7 +114,8 @@ impl Material {
         result.insert("error", verdict.error.clone());
         result.insert("metadata", self.metadata);
         let bytes = Value::from(result).to_json().into_bytes();
-        Composed { state: verdict.state, error: verdict.error, bytes, traces }
+        let prompt = self.prompt.unwrap_or_default();
+        Composed { state: verdict.state, error: verdict.error, bytes, traces, prompt }
     }
 }
 
@@ -150,7 +155,10 @@ pub(super) fn deliver(
     timing: Timing,
 ) -> Result<Ended, StoreResultError> {
     let name = format!("{session}.{}.json", equipment.pins.mode());
-    let (findings, fault) = match gsj_checks::validate(&composed.bytes, &equipment.pins, &equipment.policy) {
+    let scan = equipment.leak_scan.as_ref().map(|scan| scan.of_session(&composed.prompt));
+    let later = scan.as_ref().map(|scan| -> &dyn LaterText { scan });
+    let validated = gsj_checks::validate_with(&composed.bytes, &equipment.pins, &equipment.policy, later);
+    let (findings, fault) = match validated {
         Ok(verdict) => {
             let unreadable = verdict.unreadable.map(|why| format!("the result is no readable body: {}", why.code()));
             (verdict.findings, unreadable)
@@ -158,6 +166,8 @@ pub(super) fn deliver(
         // Nothing is accepted while the pins cannot be used: the result waits in quarantine, with the reason.
         Err(error) => (Vec::new(), Some(format!("pins configuration: {error}"))),
     };
+    // A scan that could not be made has found nothing, and that says nothing.
+    let fault = fault.or_else(|| scan.and_then(SessionScan::fault));
     let accepted = composed.state == SessionState::Completed && findings.is_empty() && fault.is_none();
     let length = u64::try_from(composed.bytes.len()).unwrap_or(u64::MAX);
     let (path, head, tail): (PathBuf, Vec<u8>, &[u8]) = if accepted {

@@ -236,6 +236,7 @@ impl Driver {
             metadata.insert(name.lossy().into_owned(), value.to_owned());
         }
         let options = self.equipment.builder_options(request.as_ref());
+        let prompt = request.map(|request| request.instruction);
         let material = Material {
             session: session.clone(),
             task: key.task.clone(),
@@ -247,6 +248,7 @@ impl Driver {
             metadata,
             timing,
             options,
+            prompt,
         };
         self.settle(key, session, material).await
     }

@@ -10,7 +10,7 @@ use gsj_retrieval::Service;
 use gsj_sandbox::{InitProgram, Launcher};
 use gsj_trace::reconstruct::Options;
 
-use super::estate::Estate;
+use super::{estate::Estate, leak::LeakScan};
 use crate::request::TaskRequest;
 
 /// The parts that a session is made with.
@@ -27,6 +27,8 @@ pub(crate) struct Equipment {
     pub(crate) owner: Option<u32>,
     pub(crate) pins: Pins,
     pub(crate) policy: Policy,
+    /// Looks for text of later pages in traces; absent when it is switched off.
+    pub(crate) leak_scan: Option<LeakScan>,
     /// How trajectories are built where a task says nothing of it.
     pub(crate) builder: Options,
     pub(crate) places: Places,

@@ -13,7 +13,7 @@ use crate::config::EstateConfig;
 /// The placeholder for a case's name.
 const CASE: &str = "{case_id}";
 /// The branch that holds every page.
-const MAIN: &str = "main";
+pub(super) const MAIN: &str = "main";
 
 /// Why the estate of the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -8,6 +8,7 @@ mod equipment;
 mod estate;
 mod harvest;
 mod init;
+mod leak;
 mod output;
 mod recover;
 mod run;
@@ -27,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use equipment::{Equipment, Places};
 pub(crate) use estate::Estate;
 pub use estate::EstateError;
+pub(crate) use leak::LeakScan;
 pub(crate) use stage::Stages;
 
 use crate::{

@@ -139,6 +139,7 @@ async fn end(driver: &Driver, row: SessionRow) -> Result<(), StoreError> {
         metadata,
         timing: Timing::default(),
         options: driver.equipment.builder_options(request.as_ref()),
+        prompt: request.map(|request| request.instruction),
     };
     driver.settle(row.key, row.session, material).await
 }

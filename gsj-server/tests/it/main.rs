@@ -4,5 +4,6 @@ mod agent;
 mod api;
 mod ends;
 mod episodes;
+mod leak;
 mod restart;
 mod support;
