@@ -9,7 +9,7 @@ use super::certificate::{Kind, of_trajectory};
 use super::chain::{Chain, Joining, Sample};
 use super::findings::policy_versions;
 use super::output::{Filter, Stats, Trajectory};
-use super::place::{Place, find};
+use super::place::{Place, Source, find};
 use super::reading::{Reading, answers};
 use super::session::{Header, Record, depth};
 use super::template::Language;
@@ -228,8 +228,14 @@ impl Merger {
             Place::New { relative, fork, known, inherited } => {
                 if let Some(fork) = fork {
                     entry.kind = fork.kind;
-                    if let Some((chain, record)) = fork.chosen {
-                        self.chains[chain].chosen = Some(record);
+                    match fork.source {
+                        Source::Unknown => {}
+                        Source::Sample { chain, record } => self.chains[chain].chosen = Some(record),
+                        Source::Left { chain, left } => {
+                            let (mut branch, common) = self.chains[chain].branch(left);
+                            branch.relative = Some((chain, common));
+                            self.chains.push(branch);
+                        }
                     }
                 }
                 let joining = Joining { prompt, sample, messages: owned(messages) };

@@ -28,8 +28,22 @@ pub(super) enum Place {
 /// What a conversation that goes on in a new chain has to do with the chain that it left.
 pub(super) struct Fork {
     pub(super) kind: Kind,
-    /// The chain, and the record whose sample the conversation went on from.
-    pub(super) chosen: Option<(usize, usize)>,
+    pub(super) source: Source,
+}
+
+/// Which sample a conversation went on from.
+pub(super) enum Source {
+    Unknown,
+    /// One of the open turn of a chain, by its record.
+    Sample {
+        chain: usize,
+        record: usize,
+    },
+    /// One that a chain left behind.
+    Left {
+        chain: usize,
+        left: usize,
+    },
 }
 
 struct Search<'c> {
@@ -48,7 +62,7 @@ pub(super) fn find(
     messages: &[ValueRef<'_>],
 ) -> Place {
     if prompt.is_empty() {
-        let fork = Some(Fork { kind: Kind::Inexact, chosen: None });
+        let fork = Some(Fork { kind: Kind::Inexact, source: Source::Unknown });
         return Place::New { relative: None, fork, known: 0, inherited: Vec::new() };
     }
     let search = Search { chains, language, prompt, shared: shared(chains, prompt) };
@@ -179,18 +193,21 @@ impl<'c> Search<'c> {
         };
         let chain = &self.chains[at];
         let Some(language) = self.language else {
-            return new(Some(Fork { kind: Kind::Inexact, chosen: None }), known, Vec::new());
+            return new(Some(Fork { kind: Kind::Inexact, source: Source::Unknown }), known, Vec::new());
         };
         let kept = |mut replies: Vec<Reply>| {
             replies.retain(|reply| reply.end <= known);
             replies
         };
         if let Some(place) = retokenized {
-            let chosen = match place {
-                Place::Extend { chain, winner, .. } => Some((chain, self.chains[chain].samples[winner].record)),
-                _ => None,
+            let source = match place {
+                Place::Extend { chain, winner, .. } => {
+                    Source::Sample { chain, record: self.chains[chain].samples[winner].record }
+                }
+                Place::Branch { chain, left, .. } => Source::Left { chain, left },
+                _ => Source::Unknown,
             };
-            return new(Some(Fork { kind: Kind::Retokenized, chosen }), known, kept(chain.replies(sample)));
+            return new(Some(Fork { kind: Kind::Retokenized, source }), known, kept(chain.replies(sample)));
         }
         // Of several samples that fit, the last one delivered is the one that was used.
         for sample in chain.samples.iter().rev() {
@@ -199,10 +216,14 @@ impl<'c> Search<'c> {
             let same = if self.shared[at] == chain.ids.len() { same } else { self.shared[at] };
             let context = [&chain.ids[..], &sample.ids[..]];
             if let Some(found) = language.differs_in_reasoning(self.prompt, context, same, &replies) {
-                return new(Some(Fork { kind: Kind::Template, chosen: Some((at, sample.record)) }), known, found);
+                return new(
+                    Some(Fork { kind: Kind::Template, source: Source::Sample { chain: at, record: sample.record } }),
+                    known,
+                    found,
+                );
             }
         }
-        new(Some(Fork { kind: Kind::Rewritten, chosen: None }), known, kept(chain.replies(sample)))
+        new(Some(Fork { kind: Kind::Rewritten, source: Source::Unknown }), known, kept(chain.replies(sample)))
     }
 
     /// The chain with the longest beginning in common, the sample of it that adds to that, and its length.

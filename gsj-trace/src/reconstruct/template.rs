@@ -45,16 +45,11 @@ impl Language<'_> {
         same: usize,
         replies: &[Reply],
     ) -> Option<Vec<Reply>> {
-        let mut walk = Walk {
-            language: *self,
-            q: Side { cursor: Cursor::new(self.tokens, [q, &[]], 0), quiet: 0 },
-            context: Side { cursor: Cursor::new(self.tokens, context, 0), quiet: 0 },
-        };
         let (done, ahead) = replies.split_at(replies.partition_point(|reply| reply.end < same));
         // A difference is understood only from the opening of the reply that it is in.
         let from = ahead.first().map_or(same, |reply| reply.opening.min(same));
-        walk.q.cursor.skip_tokens(from);
-        walk.context.cursor.skip_tokens(from);
+        let side = |parts| Side { cursor: Cursor::new(self.tokens, parts, from), quiet: 0 };
+        let mut walk = Walk { language: *self, q: side([q, &[]]), context: side(context) };
         let mut found = done.to_vec();
         for reply in ahead {
             walk.outside(reply.opening)?;
@@ -297,6 +292,7 @@ mod tests {
             ("<s>[a\n|Hello]<e>", "<s>a\n<think></think>Hello<e>"),
             ("<s>[a\n|Hello\n\n<e>]", "<s>a\nHello<e>"),
             ("<s>[a|Hello<e>]", "<s>a\n\nHello<e>"),
+            ("\u{1}<s>[a\n|<think>x</think>Hello<e>]", "\u{1}<s>a\nHello<e>"),
             ("<s>[a\n|Hello\n<e>more<e>]\n", "<s>a\nHello\n<e>more<think>x</think><e>\n"),
         ] {
             assert!(compare(context, q).is_some(), "{context} and {q}");

@@ -132,6 +132,18 @@ fn a_sample_that_is_gone_on_from_later_is_a_trace_of_its_own() {
 }
 
 #[test]
+fn a_sample_that_is_gone_on_from_in_other_tokens_is_kept_where_that_forks() {
+    let mut log = Log::default();
+    log.call(&prompt(""), &ids("a<e>"), USER).call(&prompt(""), &[bytes("Hello"), vec![END]].concat(), USER);
+    log.call(&prompt("<s>assistant\na<e>"), &ids("b<e>"), &said(0));
+    log.call(&prompt("<s>assistant\nHello<e>"), &ids("c<e>"), &said(1));
+    let built = log.build(&exact());
+    assert_eq!(built.kinds(), ["c0 exact 0, c2 exact 0", "c1 exact 0", "c3 exact 0"]);
+    assert_eq!(built.counts(), "completions 4, exact 3, retokenized 1");
+    assert_eq!(log.build(&same_text()).kinds(), ["c0 exact 0, c2 exact 0", "c1 exact 0, c3 retokenized 1"]);
+}
+
+#[test]
 fn a_trace_that_begins_in_other_tokens_is_compared_with_those() {
     let history = "<s>assistant\nHello<e>";
     let mut log = Log::default();
