@@ -14,6 +14,8 @@ cargo xtask <chore>
   demo [OPTIONS]      install what is needed, run one real episode, show the trajectory
   test [--all]        run the tests; --all with node, the real agent and a real model
   fixtures            write fixtures/ anew from seeds
+  fuzz [TARGET..] [--minutes N]
+                      run the fuzz targets, N minutes each
   docs                write the generated pages of docs/";
 
 fn main() -> ExitCode {
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         Some("test") => test::run(&rest),
         Some("docs") => docs::run(),
         Some("fixtures") => fixtures(&rest),
+        Some("fuzz") => fuzz(&rest),
         Some("help" | "--help" | "-h") => {
             eprintln!("{HELP}");
             Ok(())
@@ -45,6 +48,13 @@ fn fixtures(rest: &[String]) -> Result<(), ExitCode> {
     // Running the agents takes the whole server; writing files doesn't.
     let features = if rest.iter().any(|arg| arg == "--capture-agent") { "capture" } else { "fixtures" };
     again.args(["run", "--quiet", "--package", "xtask", "--features", features, "--bin", "xtask-fixtures", "--"]);
+    again.args(rest);
+    tools::run(again)
+}
+
+fn fuzz(rest: &[String]) -> Result<(), ExitCode> {
+    let mut again = tools::cargo();
+    again.args(["run", "--quiet", "--package", "xtask", "--features", "fuzz", "--bin", "xtask-fuzz", "--"]);
     again.args(rest);
     tools::run(again)
 }
