@@ -301,16 +301,19 @@ fn two_texts(pair: &Item) -> Result<(String, String), Error> {
 mod tests {
     use super::*;
 
+    fn owned(object: Object<'_>) -> Object<'static> {
+        match Value::Object(object).into_owned() {
+            Value::Object(object) => object,
+            _ => Object::default(),
+        }
+    }
+
     fn render_with(source: &str, messages: &str, variables: &str) -> Result<String, TemplateError> {
         let messages = Value::parse(messages.as_bytes()).expect("json");
         let messages: Vec<_> = messages.as_array().expect("an array").iter().collect();
         let variables = Value::parse(variables.as_bytes()).expect("json");
-        let options = RenderOptions {
-            variables: variables.as_object().cloned().map_or_else(Object::default, |o| {
-                Value::Object(o).into_owned().as_object().cloned().unwrap_or_default()
-            }),
-            ..RenderOptions::default()
-        };
+        let variables = variables.as_object().cloned().unwrap_or_default();
+        let options = RenderOptions { variables: owned(variables), ..RenderOptions::default() };
         ChatTemplate::named("t.jinja", source)?.render(&messages, None, &options)
     }
 
@@ -341,8 +344,13 @@ mod tests {
             message.expect_err("refused").to_string(),
             "message 1 cannot be rendered: it holds a lone surrogate, which no tokenizer takes"
         );
-        let deep = format!(r#"[{{"role":"user","content":"","x":{}{}}}]"#, "[".repeat(300), "]".repeat(300));
-        assert!(render_with("", &deep, "{}").expect_err("refused").to_string().contains("deeper than 256"));
+        let deep = |levels: usize| {
+            format!(r#"[{{"role":"user","content":"","x":{}{}}}]"#, "[".repeat(levels), "]".repeat(levels))
+        };
+        let error = render_with("", &deep(300), "{}").expect_err("refused");
+        assert!(error.to_string().contains("deeper than 256"), "{error}");
+        let text = render_with("{{ messages[0].x }}{{ messages[0].x | tojson }}", &deep(250), "{}").expect("renders");
+        assert_eq!(text.len(), 1000, "what is let in can be printed");
     }
 
     #[test]

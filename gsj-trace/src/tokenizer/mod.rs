@@ -56,8 +56,8 @@ impl Tokenizer {
     /// The ids of a text. Added tokens in the text are recognised; nothing is put before or after it.
     ///
     /// # Errors
-    /// When one run of characters of a kind is longer than [`MAX_RUN`]: the pattern engine behind the tokenizer takes
-    /// time that grows with the square of a run and may split it where another engine does not.
+    /// When one run of characters of a kind is longer than [`MAX_RUN`]: the patterns that cut a text go back and forth
+    /// over such a run, and pattern engines are known to cut it differently, or to give up on it without an error.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, TokenizerError> {
         runs::check(text)?;
         let encoding = self

@@ -231,6 +231,72 @@ fn what_is_no_trace_is_refused_by_its_member() {
 }
 
 #[test]
+fn no_trace_makes_it_panic() {
+    use proptest::prelude::*;
+    let odd = [
+        "null",
+        "true",
+        "[]",
+        "{}",
+        "\"x\"",
+        "-1",
+        "1e400",
+        "[null]",
+        "[[1]]",
+        "[{}]",
+        "\"\\ud800\"",
+        "4294967296",
+        "[1,0,1]",
+        r#"[{"role": "assistant"}]"#,
+        r#"[{"role": "tool", "content": [{"text": 3}, "a"]}]"#,
+        r#"{"function": {"arguments": "{"}}"#,
+    ];
+    let paths = [
+        vec!["prompt_ids"],
+        vec!["response_ids"],
+        vec!["loss_mask"],
+        vec!["tools"],
+        vec!["prompt_messages"],
+        vec!["response_messages"],
+        vec!["prompt_messages", "0"],
+        vec!["prompt_messages", "1", "content"],
+        vec!["response_messages", "0", "role"],
+        vec!["response_messages", "0", "tool_calls"],
+        vec!["response_messages", "0", "tool_calls", "0", "function"],
+        vec!["response_messages", "0", "tool_calls", "0", "function", "arguments"],
+        vec!["response_messages", "1", "content"],
+        vec!["response_messages", "2"],
+        vec!["response_ids", "3"],
+        vec!["loss_mask", "9"],
+    ];
+    let edits = prop::collection::vec((prop::sample::select(paths.to_vec()), prop::sample::select(odd.to_vec())), 1..4);
+    let good = session(fixture(), true).trace();
+    let template = template();
+    let mut runner = proptest::test_runner::TestRunner::new(proptest::test_runner::Config::with_cases(128));
+    let law = |edits: Vec<(Vec<&str>, &str)>| {
+        let mut trace = good.clone();
+        for (path, new) in edits {
+            let mut place = Some(&mut trace);
+            for step in path {
+                place = place.and_then(|value| match value {
+                    Value::Array(_) => step.parse().ok().and_then(|at: usize| value.as_array_mut()?.get_mut(at)),
+                    other => other.get_mut(step),
+                });
+            }
+            if let Some(place) = place {
+                *place = json(new);
+            }
+        }
+        if let Ok(report) = rerender(trace.as_ref(), fixture(), &template, &RenderOptions::default()) {
+            prop_assert_eq!(report.verdict == Verdict::Equal, report.first.is_none());
+            prop_assert!(!report.to_text().is_empty() && !report.to_value().to_json().is_empty());
+        }
+        Ok(())
+    };
+    runner.run(&edits, law).expect("the law holds");
+}
+
+#[test]
 fn replies_without_messages_are_said_and_still_compared() {
     let mut session = session(fixture(), false);
     session.messages.pop();

@@ -149,6 +149,27 @@ fn what_cannot_be_followed_exactly_is_refused() {
     assert!(refused(&good.replace("\"h\": 2", "\"h\": 4294967295")).contains("4294967295"));
 }
 
+proptest! {
+    #[test]
+    fn no_file_makes_it_panic(
+        at in 0.0..1.0_f64,
+        length in 0_usize..40,
+        new in prop::sample::select(vec!["", "null", "{}", "[]", "-1", "1e400", "4294967295", "\"x\"", ",", "{", "\"type\": \"Fuse\"", "\u{2581}"]),
+        text in texts(),
+    ) {
+        let mut file = sentencepiece();
+        let place = |share: f64| file.char_indices().map(|(at, _)| at).nth((share * file.chars().count() as f64) as usize).unwrap_or(0);
+        let start = place(at);
+        let end = file[start..].char_indices().map(|(at, _)| start + at).nth(length).unwrap_or(file.len());
+        file.replace_range(start..end, new);
+        if let Ok(tokenizer) = Tokenizer::from_bytes(file.as_bytes())
+            && let Ok(ids) = tokenizer.encode(&text)
+        {
+            tokenizer.decode(&ids);
+        }
+    }
+}
+
 #[test]
 fn a_text_with_an_endless_run_is_refused() {
     let text = format!("a{}", " ".repeat(MAX_RUN + 1));
