@@ -78,6 +78,12 @@ impl<'a> Str<'a> {
     }
 }
 
+impl Default for Str<'_> {
+    fn default() -> Self {
+        Self::from("")
+    }
+}
+
 impl<'a> From<&'a str> for Str<'a> {
     fn from(text: &'a str) -> Self {
         Self(Repr::Utf8(Cow::Borrowed(text)))

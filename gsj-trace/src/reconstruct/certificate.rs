@@ -1,6 +1,6 @@
 //! The certificate (section 11.6): what context each sampled token was sampled from.
 
-use crate::json::Value;
+use crate::json::{Str, Value};
 
 use super::output::{object, text};
 
@@ -50,9 +50,14 @@ pub(super) fn of_trajectory(
 }
 
 /// One turn's entry in its trace's certificate.
-pub(super) fn of_turn(completion_id: &str, kind: Kind, context_sha256: String, differing: usize) -> Value<'static> {
+pub(super) fn of_turn(
+    completion_id: Str<'static>,
+    kind: Kind,
+    context_sha256: String,
+    differing: usize,
+) -> Value<'static> {
     object([
-        ("completion_id", text(completion_id)),
+        ("completion_id", Value::from(completion_id)),
         ("kind", Value::from(kind.name())),
         ("context_sha256", Value::from(context_sha256)),
         ("differing_tokens", Value::from(differing)),

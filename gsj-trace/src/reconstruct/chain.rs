@@ -1,7 +1,7 @@
 //! One context that grows turn by turn.
 
 use crate::canonical::ContextHash;
-use crate::json::{Value, ValueRef};
+use crate::json::{Str, Value, ValueRef};
 
 use super::certificate::{Kind, of_turn};
 use super::messages;
@@ -18,7 +18,7 @@ pub(super) struct Sample {
     pub(super) ids: Vec<u32>,
     pub(super) logprobs: Option<Vec<f64>>,
     pub(super) message: Option<Value<'static>>,
-    pub(super) finish_reason: Option<String>,
+    pub(super) finish_reason: Option<Str<'static>>,
     pub(super) metadata: Value<'static>,
 }
 
@@ -263,7 +263,7 @@ impl Chain {
     }
 
     /// The trace, and the records whose samples nothing went on from.
-    pub(super) fn finish(mut self, completion_id: impl Fn(usize) -> String) -> (Trace, Vec<usize>) {
+    pub(super) fn finish(mut self, completion_id: impl Fn(usize) -> Str<'static>) -> (Trace, Vec<usize>) {
         self.close(self.standing(), Opened::default());
         let superseded = self.left.iter().map(|left| left.sample.record).collect();
         let response = self.ids.split_off(self.prompt_length);
@@ -290,7 +290,7 @@ impl Chain {
             trace.response_messages.extend(opened.messages.into_iter().chain(sample.message));
             trace.finish_reason = sample.finish_reason;
             trace.metadata.push(sample.metadata);
-            turns.push(of_turn(&completion_id(sample.record), opened.kind, opened.context_sha256, opened.differing));
+            turns.push(of_turn(completion_id(sample.record), opened.kind, opened.context_sha256, opened.differing));
         }
         trace.response_ids = Value::from(response);
         trace.logprobs = (some && all).then_some(logprobs);

@@ -1,6 +1,6 @@
 //! Grouping completions into chains and walking each into one trace (sections 11.2 to 11.4).
 
-use crate::json::ValueRef;
+use crate::json::{Str, ValueRef};
 
 use super::extract::Completion;
 
@@ -39,7 +39,7 @@ pub(super) fn group(completions: &[&Completion<'_>]) -> Vec<Vec<usize>> {
 fn end_of_turn(chain: &[&Completion<'_>], configured: Option<u32>) -> Option<u32> {
     configured.or_else(|| {
         let ended = |c: &&&Completion<'_>| {
-            matches!(c.finish_reason.as_deref(), Some("stop" | "tool_calls" | "stop_sequence"))
+            matches!(c.finish_reason.as_ref().and_then(Str::as_str), Some("stop" | "tool_calls" | "stop_sequence"))
                 && !c.response.is_empty()
         };
         chain.iter().find(ended).and_then(|c| c.response.last().copied())

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::json::ValueRef;
+use crate::json::{Str, ValueRef};
 
 use super::ids::{Ids, NotANumber, float_of};
 use super::session::{Record, elements, is_array};
@@ -22,7 +22,7 @@ pub(super) struct Completion<'v> {
     pub(super) prompt_messages: Vec<ValueRef<'v>>,
     pub(super) reply: Option<ValueRef<'v>>,
     pub(super) tools: Vec<ValueRef<'v>>,
-    pub(super) finish_reason: Option<String>,
+    pub(super) finish_reason: Option<Str<'static>>,
     /// Content on which the reference fails, as `id:slug` and detail without the completion's id.
     pub(super) faults: Vec<Fault>,
 }

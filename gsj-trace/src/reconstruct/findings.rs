@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use crate::json::ValueRef;
+use crate::json::{Str, StrRef, ValueRef};
 
 use super::extract::{Completion, Fault};
+use super::output::{finding, invalid, listing};
 use super::session::{Record, Session, depth, elements};
 
 /// The findings that need no reconstruction, in their order.
@@ -16,10 +17,10 @@ pub(super) fn of_session(
     session: &Session<'_>,
     completions: &[Completion<'_>],
     end_of_turn: Option<u32>,
-) -> Vec<String> {
-    let mut out: Vec<String> = session.faults.iter().map(|path| format!("S17:session_field_invalid:{path}")).collect();
+) -> Vec<Str<'static>> {
+    let mut out: Vec<Str<'static>> = session.faults.iter().map(|path| invalid(path)).collect();
     if end_of_turn.is_none() {
-        out.push("A15:end_of_turn_token_id_not_configured".to_owned());
+        out.push("A15:end_of_turn_token_id_not_configured".into());
     }
     let mut previous: Option<&Completion<'_>> = None;
     let last = session.records.len().saturating_sub(1);
@@ -28,7 +29,7 @@ pub(super) fn of_session(
         previous = Some(completion);
     }
     if rosters_differ(&session.records) {
-        out.push("R11:roster_changed_across_completions".to_owned());
+        out.push("R11:roster_changed_across_completions".into());
     }
     out.extend(policy_versions(
         session.records.iter().map(|record| record.metadata.get("policy_version").unwrap_or(ValueRef::Null)),
@@ -41,38 +42,38 @@ fn of_record(
     completion: &Completion<'_>,
     previous: Option<&Completion<'_>>,
     followed: bool,
-    out: &mut Vec<String>,
+    out: &mut Vec<Str<'static>>,
 ) {
     let id = &record.id;
     if completion.prompt.is_empty() {
-        out.push(format!("S1:empty_prompt_ids:{id}"));
+        out.push(finding("S1:empty_prompt_ids", id, ""));
     }
     if completion.response.is_empty() {
-        out.push(format!("S6:empty_response_ids:{id}"));
+        out.push(finding("S6:empty_response_ids", id, ""));
     }
     let choices = elements(record.response.get("choices")).count();
     if choices != 1 {
-        out.push(format!("S8:choices_len_ne_1:{id}:{choices}"));
+        out.push(finding("S8:choices_len_ne_1", id, format_args!(":{choices}")));
     }
     if previous.is_some_and(|p| p.prompt == completion.prompt) {
-        out.push(format!("S3:duplicate_consecutive_prompt:{id}"));
+        out.push(finding("S3:duplicate_consecutive_prompt", id, ""));
     }
-    if followed && completion.finish_reason.as_deref() == Some("length") {
-        out.push(format!("S7:mid_chain_finish_length:{id}"));
+    if followed && completion.finish_reason.as_ref().and_then(Str::as_str) == Some("length") {
+        out.push(finding("S7:mid_chain_finish_length", id, ""));
     }
     if !record.is_agent_shaped() {
-        out.push(format!("A12:non_agent_shape:{id}"));
+        out.push(finding("A12:non_agent_shape", id, ""));
     }
     out.extend(completion.faults.iter().map(|fault| match fault {
-        Fault::PromptId(at) => format!("S15:token_id_not_an_integer:{id}:prompt:first={at}"),
-        Fault::ResponseId(at) => format!("S15:token_id_not_an_integer:{id}:response:first={at}"),
-        Fault::Logprob(at) => format!("S16:logprob_not_finite:{id}:first={at}"),
+        Fault::PromptId(at) => finding("S15:token_id_not_an_integer", id, format_args!(":prompt:first={at}")),
+        Fault::ResponseId(at) => finding("S15:token_id_not_an_integer", id, format_args!(":response:first={at}")),
+        Fault::Logprob(at) => finding("S16:logprob_not_finite", id, format_args!(":first={at}")),
     }));
     if record.is_too_deep(completion.prompt_messages.iter().copied().chain(completion.reply)) {
-        out.push(format!("S18:message_nested_too_deep:{id}"));
+        out.push(finding("S18:message_nested_too_deep", id, ""));
     }
     if record.metadata.get("policy_version").is_some_and(|v| depth(v) > 0) {
-        out.push(format!("S19:policy_version_not_a_scalar:{id}"));
+        out.push(finding("S19:policy_version_not_a_scalar", id, ""));
     }
 }
 
@@ -84,16 +85,17 @@ fn rosters_differ(records: &[Record<'_>]) -> bool {
 }
 
 /// The finding that records name more than one policy version.
-pub(super) fn policy_versions<'v>(versions: impl Iterator<Item = ValueRef<'v>>) -> Option<String> {
+pub(super) fn policy_versions<'v>(versions: impl Iterator<Item = ValueRef<'v>>) -> Option<Str<'static>> {
     let mut seen: Vec<ValueRef<'_>> = Vec::new();
     for version in versions {
         if !seen.iter().any(|other| other.python_eq(version)) {
             seen.push(version);
         }
     }
-    let mut shown: Vec<String> = seen.into_iter().map(ValueRef::show).collect();
-    shown.sort_unstable();
-    (shown.len() > 1).then(|| format!("S9:policy_version_mixed:{}", shown.join(",")))
+    let mut shown: Vec<Str<'_>> =
+        seen.into_iter().map(|v| v.as_text().map_or_else(|| Str::from(v.show()), StrRef::to_str)).collect();
+    shown.sort_unstable_by(|a, b| a.as_ref().cmp(&b.as_ref()));
+    (shown.len() > 1).then(|| listing("S9:policy_version_mixed", shown.iter().map(Str::as_ref)))
 }
 
 /// Puts the tokens back that the template writes before a turn but not into its history; returns how many prompts

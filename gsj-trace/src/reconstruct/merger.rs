@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use crate::json::{Value, ValueRef};
+use crate::json::{Str, Value, ValueRef};
 use crate::tokens::TokenText;
 
 use super::certificate::{Kind, of_trajectory};
 use super::chain::{Chain, Joining, Sample};
 use super::findings::policy_versions;
-use super::output::{Filter, Stats, Trajectory};
+use super::output::{Filter, Stats, Trajectory, finding, invalid};
 use super::place::{Place, Source, find};
 use super::reading::{Reading, answers};
 use super::session::{Header, Record, depth};
@@ -34,16 +34,16 @@ pub(super) struct Merger {
 /// What stays of a record besides what its chain holds.
 #[derive(Default)]
 struct Entry {
-    id: String,
+    id: Str<'static>,
     /// Findings that stand before those which are known only at the end.
-    early: Vec<String>,
+    early: Vec<Str<'static>>,
     /// Whether the reply was cut, which matters when another record follows.
     cut: bool,
     agent_shaped: bool,
     /// How the context relates to what was merged, which matters when the completion is kept.
     kind: Kind,
     /// Findings that stand after those.
-    late: Vec<String>,
+    late: Vec<Str<'static>>,
     excluded: Option<&'static str>,
 }
 
@@ -52,18 +52,18 @@ const SUPERSEDED: &str = "superseded_sample";
 
 impl Entry {
     /// Moves the record's findings out, in their order.
-    fn findings(&mut self, is_last: bool, allow_forks: bool, out: &mut Vec<String>) {
+    fn findings(&mut self, is_last: bool, allow_forks: bool, out: &mut Vec<Str<'static>>) {
         out.append(&mut self.early);
         if self.cut && !is_last {
-            out.push(format!("S7:mid_chain_finish_length:{}", self.id));
+            out.push(finding("S7:mid_chain_finish_length", &self.id, ""));
         }
         if !self.agent_shaped {
-            out.push(format!("A12:non_agent_shape:{}", self.id));
+            out.push(finding("A12:non_agent_shape", &self.id, ""));
         }
         match self.kind {
             _ if allow_forks || self.excluded.is_some() => {}
-            Kind::Rewritten => out.push(format!("S10:context_rewritten:{}", self.id)),
-            Kind::Template => out.push(format!("S11:context_template:{}", self.id)),
+            Kind::Rewritten => out.push(finding("S10:context_rewritten", &self.id, "")),
+            Kind::Template => out.push(finding("S11:context_template", &self.id, "")),
             Kind::Exact | Kind::Retokenized | Kind::Inexact => {}
         }
         out.append(&mut self.late);
@@ -116,7 +116,7 @@ impl Merger {
         self.faults.extend(faults.into_iter().map(|path| (at, path)));
         let Some(record) = record else { return };
         let reading = Reading::of(&record);
-        let mut entry = Entry { id: record.id.clone(), excluded: record.exclusion(), ..Entry::default() };
+        let mut entry = Entry { id: record.id.clone().into_owned(), excluded: record.exclusion(), ..Entry::default() };
         self.look(&record, &reading, &mut entry);
 
         let prompt = &*reading.prompt;
@@ -138,10 +138,10 @@ impl Merger {
         };
         entry.late.extend(reading.findings);
         if record.is_too_deep(new.iter().copied().chain(record.reply())) {
-            entry.late.push(format!("S18:message_nested_too_deep:{}", record.id));
+            entry.late.push(finding("S18:message_nested_too_deep", &record.id, ""));
         }
         if record.metadata.get("policy_version").is_some_and(|v| depth(v) > 0) {
-            entry.late.push(format!("S19:policy_version_not_a_scalar:{}", record.id));
+            entry.late.push(finding("S19:policy_version_not_a_scalar", &record.id, ""));
         }
         self.entries.push(entry);
     }
@@ -151,23 +151,23 @@ impl Merger {
         let id = &record.id;
         let prompt = &*reading.prompt;
         if prompt.is_empty() {
-            entry.early.push(format!("S1:empty_prompt_ids:{id}"));
+            entry.early.push(finding("S1:empty_prompt_ids", id, ""));
         }
         if reading.response.is_empty() {
-            entry.early.push(format!("S6:empty_response_ids:{id}"));
+            entry.early.push(finding("S6:empty_response_ids", id, ""));
         }
         let answers = answers(record);
         if answers != 1 {
-            entry.early.push(format!("S8:choices_len_ne_1:{id}:{answers}"));
+            entry.early.push(finding("S8:choices_len_ne_1", id, format_args!(":{answers}")));
         }
         let repeated = self.previous.as_ref().is_some_and(|previous| match previous {
             Previous::Tip(at) => self.chains.get(*at).is_some_and(|chain| chain.tip_prompt() == prompt),
             Previous::Other(other) => other == prompt,
         });
         if repeated {
-            entry.early.push(format!("S3:duplicate_consecutive_prompt:{id}"));
+            entry.early.push(finding("S3:duplicate_consecutive_prompt", id, ""));
         }
-        entry.cut = record.finish_reason().as_deref() == Some("length");
+        entry.cut = record.finish_reason().as_ref().and_then(Str::as_str) == Some("length");
         entry.agent_shaped = record.is_agent_shaped();
         self.aborted |= record.is_aborted();
 
@@ -249,7 +249,9 @@ impl Merger {
             self.chains[chain].find_opening(&language);
             let added = prompt.get(added..).unwrap_or_default();
             let found = control::in_text(language.tokens, added, new);
-            entry.late.extend(found.iter().map(|id| format!("S12:control_token_in_text:{}:{id}", entry.id)));
+            entry
+                .late
+                .extend(found.iter().map(|id| finding("S12:control_token_in_text", &entry.id, format_args!(":{id}"))));
         }
         self.previous = Some(Previous::Tip(chain));
         new
@@ -290,20 +292,20 @@ impl Merger {
         out.into_value(header)
     }
 
-    fn findings(&mut self, header: &Header<'_>) -> Vec<String> {
+    fn findings(&mut self, header: &Header<'_>) -> Vec<Str<'static>> {
         // Members are named in the order of the document, as they are when records come in that order.
         self.faults.sort_by_key(|(at, _)| *at);
         let faults = header.faults.iter().chain(self.faults.iter().map(|(_, path)| path));
-        let mut out: Vec<String> = faults.map(|path| format!("S17:session_field_invalid:{path}")).collect();
+        let mut out: Vec<Str<'static>> = faults.map(|path| invalid(path)).collect();
         if self.options.end_of_turn_token_id.is_none() {
-            out.push("A15:end_of_turn_token_id_not_configured".to_owned());
+            out.push("A15:end_of_turn_token_id_not_configured".into());
         }
         let last = self.entries.len().saturating_sub(1);
         for (i, entry) in self.entries.iter_mut().enumerate() {
             entry.findings(i == last, self.options.allow_forks, &mut out);
         }
         if self.roster_changed {
-            out.push("R11:roster_changed_across_completions".to_owned());
+            out.push("R11:roster_changed_across_completions".into());
         }
         out.extend(policy_versions(self.versions.iter().map(Value::as_ref)));
         out

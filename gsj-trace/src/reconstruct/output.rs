@@ -1,8 +1,9 @@
 //! Writing a trajectory (sections 7.2, 10.5 and 11.5): the same in every mode.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
-use crate::json::{Object, Value};
+use crate::json::{Object, Str, StrRef, Value};
 
 use super::session::{Header, owned_object};
 
@@ -16,14 +17,14 @@ const STRATEGY: &str = "prefix_merging";
 pub(super) struct Filter {
     pub(super) kept: usize,
     /// Completion id and reason.
-    pub(super) excluded: Vec<(String, &'static str)>,
+    pub(super) excluded: Vec<(Str<'static>, &'static str)>,
 }
 
 impl Filter {
     /// The finding that something was excluded.
-    pub(super) fn finding(&self) -> Option<String> {
-        let ids: Vec<&str> = self.excluded.iter().map(|(id, _)| id.as_str()).collect();
-        (!ids.is_empty()).then(|| format!("A12:completion_filter_excluded_nonempty:{}", ids.join(",")))
+    pub(super) fn finding(&self) -> Option<Str<'static>> {
+        let ids = self.excluded.iter().map(|(id, _)| id.as_ref());
+        (!self.excluded.is_empty()).then(|| listing("A12:completion_filter_excluded_nonempty", ids))
     }
 
     fn to_value(&self) -> Value<'static> {
@@ -36,12 +37,12 @@ impl Filter {
             ("kept_completions", Value::from(self.kept)),
             ("excluded_completions", Value::from(self.excluded.len())),
             ("excluded_reasons", object(reasons.into_iter().map(|(reason, n)| (reason, Value::from(n))))),
-            ("excluded_completion_ids", self.excluded.iter().map(|(id, _)| text(id)).collect()),
+            ("excluded_completion_ids", self.excluded.iter().map(|(id, _)| Value::from(id.clone())).collect()),
             (
                 "excluded",
                 self.excluded
                     .iter()
-                    .map(|(id, reason)| object([("completion_id", text(id)), ("reason", text(reason))]))
+                    .map(|(id, reason)| object([("completion_id", Value::from(id.clone())), ("reason", text(reason))]))
                     .collect(),
             ),
         ])
@@ -77,7 +78,7 @@ pub(super) struct Trajectory {
     pub(super) filter: Filter,
     pub(super) stats: Stats,
     pub(super) traces: Vec<Value<'static>>,
-    pub(super) findings: Vec<String>,
+    pub(super) findings: Vec<Str<'static>>,
     pub(super) stitched: usize,
     /// Whether the engine aborted a completion.
     pub(super) aborted: bool,
@@ -147,7 +148,7 @@ pub(super) struct Trace {
     pub(super) response_messages: Vec<Value<'static>>,
     /// Empty = none were offered.
     pub(super) tools: Vec<Value<'static>>,
-    pub(super) finish_reason: Option<String>,
+    pub(super) finish_reason: Option<Str<'static>>,
     pub(super) logprobs: Option<Vec<f64>>,
     /// The metadata of the merged completions, each an object.
     pub(super) metadata: Vec<Value<'static>>,
@@ -180,6 +181,26 @@ impl Trace {
 
 pub(super) fn object(members: impl IntoIterator<Item = (&'static str, Value<'static>)>) -> Value<'static> {
     Value::from(members.into_iter().collect::<Object<'_>>())
+}
+
+/// A finding on a completion. Ids keep lone surrogates: a trajectory is written as JSON, which escapes them.
+pub(super) fn finding(rule: &'static str, id: &Str<'_>, more: impl Display) -> Str<'static> {
+    let more = more.to_string();
+    Str::concat([StrRef::from(rule), StrRef::from(":"), id.as_ref(), StrRef::from(&*more)]).into_owned()
+}
+
+/// A finding with a list.
+pub(super) fn listing<'i>(rule: &'static str, items: impl Iterator<Item = StrRef<'i>>) -> Str<'static> {
+    let mut parts = vec![StrRef::from(rule)];
+    for (i, item) in items.enumerate() {
+        parts.extend([StrRef::from(if i == 0 { ":" } else { "," }), item]);
+    }
+    Str::concat(parts).into_owned()
+}
+
+/// The finding that a member of the session has the wrong type.
+pub(super) fn invalid(path: &str) -> Str<'static> {
+    Str::from(format!("S17:session_field_invalid:{path}"))
 }
 
 pub(super) fn text(value: &str) -> Value<'static> {

@@ -5,7 +5,9 @@
 
 use std::borrow::Cow;
 
-use crate::json::{Array, ValueRef};
+use crate::json::{Array, Str, ValueRef};
+
+use super::output::finding;
 
 use super::session::{Record, elements, is_array};
 
@@ -19,7 +21,7 @@ pub(super) struct Reading<'v> {
     /// One per sampled id, or none at all.
     pub(super) logprobs: Option<Vec<f64>>,
     /// What could not be read, as findings.
-    pub(super) findings: Vec<String>,
+    pub(super) findings: Vec<Str<'static>>,
 }
 
 impl<'v> Reading<'v> {
@@ -32,22 +34,22 @@ impl<'v> Reading<'v> {
         if let Some(usage) = usage.and_then(|u| u.get("completion_tokens")).and_then(ValueRef::as_int)
             && usage.as_u64() != u64::try_from(said).ok()
         {
-            out.findings.push(format!("S13:usage_mismatch:{id}:{said}!={usage}"));
+            out.findings.push(finding("S13:usage_mismatch", id, format_args!(":{said}!={usage}")));
         }
         let listed = match &response {
             Ok(sources) => out.logprobs(sources),
             Err(_) => Logprobs::Read,
         };
         if let Logprobs::Incomplete { listed, .. } = listed {
-            out.findings.push(format!("S14:logprobs_incomplete:{id}:{listed}!={said}"));
+            out.findings.push(finding("S14:logprobs_incomplete", id, format_args!(":{listed}!={said}")));
         }
         for (place, fault) in [("prompt", prompt.err()), ("response", response.err())] {
             if let Some(first) = fault {
-                out.findings.push(format!("S15:token_id_not_an_integer:{id}:{place}:first={first}"));
+                out.findings.push(finding("S15:token_id_not_an_integer", id, format_args!(":{place}:first={first}")));
             }
         }
         if let Logprobs::NotFinite { first } | Logprobs::Incomplete { not_finite: Some(first), .. } = listed {
-            out.findings.push(format!("S16:logprob_not_finite:{id}:first={first}"));
+            out.findings.push(finding("S16:logprob_not_finite", id, format_args!(":first={first}")));
         }
         out
     }
@@ -221,7 +223,7 @@ mod tests {
     use super::*;
     use crate::json::Value;
 
-    fn read(response: &str) -> (String, String, Option<Vec<f64>>, Vec<String>) {
+    fn read(response: &str) -> (String, String, Option<Vec<f64>>, Vec<Str<'static>>) {
         let text = format!(r#"{{"completion_id":"c","response":{response}}}"#);
         let value = Value::parse(text.as_bytes()).unwrap();
         let record = Record::read(value.as_ref(), 0, &mut Vec::new()).unwrap();
@@ -229,7 +231,7 @@ mod tests {
         (format!("{:?}", reading.prompt), format!("{:?}", reading.response), reading.logprobs, reading.findings)
     }
 
-    fn choice(members: &str) -> (String, Option<Vec<f64>>, Vec<String>) {
+    fn choice(members: &str) -> (String, Option<Vec<f64>>, Vec<Str<'static>>) {
         let (_, response, logprobs, findings) = read(&format!(r#"{{"choices":[{{{members}}}]}}"#));
         (response, logprobs, findings)
     }
@@ -272,7 +274,7 @@ mod tests {
             (r#"{"token_id":7,"logprob":-1e999},{"token_id":8,"logprob":-1}"#, "S16:logprob_not_finite:c:first=0"),
             (r#"{"logprob":-1},{"logprob":-1},{"logprob":-1}"#, "S14:logprobs_incomplete:c:3!=2"),
         ] {
-            assert_eq!(content(entries), ("[7, 8]".to_owned(), None, vec![finding.to_owned()]), "{entries}");
+            assert_eq!(content(entries), ("[7, 8]".to_owned(), None, vec![Str::from(finding)]), "{entries}");
         }
         let huge = format!(r#"{{"token_id":7,"logprob":-{}}},{{"token_id":8,"logprob":-1}}"#, "9".repeat(400));
         assert_eq!(content(&huge).2, ["S16:logprob_not_finite:c:first=0"]);
@@ -292,7 +294,7 @@ mod tests {
         assert_eq!(meta("[-1.0,5],[-1.0,null],[-1.0,7]").2, ["S15:token_id_not_an_integer:c:response:first=1"]);
         assert_eq!(
             meta("[-1.0,5],[null,6]"),
-            ("[5, 6]".to_owned(), None, vec!["S16:logprob_not_finite:c:first=1".to_owned()])
+            ("[5, 6]".to_owned(), None, vec![Str::from("S16:logprob_not_finite:c:first=1")])
         );
         assert_eq!(meta("7").2, ["S15:token_id_not_an_integer:c:response:first=0"]);
         assert_eq!(choice(r#""logprobs":{"content":[{"logprob":-1.0}]}"#), ("[]".to_owned(), None, vec![]));

@@ -29,7 +29,7 @@ pub(super) fn build<'v>(
     let mut kept: Vec<(&Record<'_>, &Completion<'_>)> = Vec::new();
     for (record, completion) in session.records.iter().zip(&completions) {
         match record.exclusion() {
-            Some(reason) => out.filter.excluded.push((record.id.clone(), reason)),
+            Some(reason) => out.filter.excluded.push((record.id.clone().into_owned(), reason)),
             None => kept.push((record, completion)),
         }
     }

@@ -1,6 +1,6 @@
 //! Reading a completion session (section 10.1) and setting records aside that are no part of the episode (11.1).
 
-use crate::json::{Object, Value, ValueRef};
+use crate::json::{Object, Str, StrRef, Value, ValueRef};
 
 use super::ids::Ids;
 
@@ -26,8 +26,8 @@ pub(super) struct Session<'v> {
 
 /// One model call.
 pub(super) struct Record<'v> {
-    pub(super) id: String,
-    timestamp: String,
+    pub(super) id: Str<'v>,
+    timestamp: Str<'v>,
     survey: Survey,
     pub(super) request: ValueRef<'v>,
     pub(super) original_request: ValueRef<'v>,
@@ -68,8 +68,8 @@ impl<'v> Session<'v> {
         let mut faults = header.faults.clone();
         let mut records: Vec<Record<'v>> =
             completions.enumerate().filter_map(|(at, value)| Record::read(value, at, &mut faults)).collect();
-        // Strings compare by code point, as UTF-8 bytes do; the sort is stable.
-        records.sort_by(|a, b| (&a.timestamp, &a.id).cmp(&(&b.timestamp, &b.id)));
+        // Strings compare by code point; the sort is stable.
+        records.sort_by(|a, b| a.place().cmp(&b.place()));
         Self { header, records, faults }
     }
 }
@@ -119,14 +119,19 @@ impl<'v> Record<'v> {
             faults.push(&format!("{prefix}timestamp"));
         }
         Some(Self {
-            id: id.map(ValueRef::show).unwrap_or_default(),
-            timestamp: timestamp.filter(|v| is_text(*v)).map(ValueRef::show).unwrap_or_default(),
+            id: text(id),
+            timestamp: text(timestamp),
             survey: Survey::of(value),
             request: faults.object(value, "request", &prefix),
             original_request: faults.object(value, "original_request", &prefix),
             response: faults.object(value, "response", &prefix),
             metadata: faults.object(value, "metadata", &prefix),
         })
+    }
+
+    /// Where the reference puts the record.
+    fn place(&self) -> (StrRef<'_>, StrRef<'_>) {
+        (self.timestamp.as_ref(), self.id.as_ref())
     }
 
     /// The objects among the request's messages.
@@ -145,8 +150,9 @@ impl<'v> Record<'v> {
     }
 
     /// Why the engine stopped, as text in the reference's notation, arrays and objects included (unlike in findings).
-    pub(super) fn finish_reason(&self) -> Option<String> {
-        self.choice().get("finish_reason").filter(|v| !v.is_null()).map(ValueRef::python_text)
+    pub(super) fn finish_reason(&self) -> Option<Str<'static>> {
+        let reason = self.choice().get("finish_reason").filter(|v| !v.is_null())?;
+        Some(reason.as_text().map_or_else(|| Str::from(reason.python_text()), |text| text.to_str().into_owned()))
     }
 
     /// Whether one of its messages is nested deeper than the reference can write.
@@ -259,6 +265,11 @@ pub(super) fn elements<'v>(value: Option<ValueRef<'v>>) -> impl Iterator<Item = 
 /// A copy of an object; of anything else an empty one.
 pub(super) fn owned_object(value: ValueRef<'_>) -> Value<'static> {
     if is_object(value) { value.to_owned() } else { Value::from(Object::new()) }
+}
+
+/// The text that a value is; of anything else an empty one.
+fn text(value: Option<ValueRef<'_>>) -> Str<'_> {
+    value.and_then(ValueRef::as_text).map(StrRef::to_str).unwrap_or_default()
 }
 
 fn is_container(value: ValueRef<'_>) -> bool {

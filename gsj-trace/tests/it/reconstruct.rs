@@ -142,6 +142,38 @@ fn what_the_reference_fails_on_is_named() {
     assert_eq!(build(&Value::Null, &Options::default()).err(), Some(BuildError::NotAnObject));
 }
 
+/// As the reference: ids, reasons and versions are strings of code points, whatever stands in them.
+#[test]
+fn lone_surrogates_stay_what_they_are() {
+    let record = |id: &str, version: &str| {
+        format!(
+            r#"{{"completion_id":"{id}","timestamp":"{id}","metadata":{{"policy_version":"{version}"}},"response":{{"choices":[{{"finish_reason":"\ud800","input_token_ids":[1],"token_ids":[2]}}]}}}}"#
+        )
+    };
+    let records = [record(r"\ud800", r"\udfff"), record("z", "inf"), record(r"\uffff", "inf")].join(",");
+    let session = format!(r#"{{"session_id":"s","completions":[{records},{{"completion_id":"\udc00"}}]}}"#);
+    let session = Value::parse(session.as_bytes()).unwrap();
+    let built = build(&session, &reference(9)).unwrap();
+    let findings = built.pointer("/metadata/gsj_validation/findings").unwrap().as_array().unwrap();
+    let on_ids: Vec<String> = findings.iter().map(ValueRef::to_json).filter(|f| !f.contains("A12:non")).collect();
+    assert_eq!(
+        on_ids,
+        [
+            r#""S1:empty_prompt_ids:\udc00""#,
+            r#""S6:empty_response_ids:\udc00""#,
+            r#""S8:choices_len_ne_1:\udc00:0""#,
+            r#""S3:duplicate_consecutive_prompt:\ud800""#,
+            "\"S3:duplicate_consecutive_prompt:\u{ffff}\"",
+            r#""S9:policy_version_mixed:None,inf,\udfff""#,
+            r#""A12:completion_filter_excluded_nonempty:\udc00""#,
+        ],
+        "in the order of code points, written as JSON escapes"
+    );
+    assert_eq!(built.pointer("/traces/0/finish_reason").unwrap().to_json(), r#""\ud800""#);
+    let excluded = built.pointer("/metadata/completion_filter/excluded/0/completion_id").unwrap();
+    assert_eq!(excluded.to_json(), r#""\udc00""#);
+}
+
 const EOT: u32 = 9;
 
 /// A session of an agent whose template renders history exactly as it was prompted: per turn the sampled ids (without

@@ -83,7 +83,7 @@ fn pins_of_vectors(vectors: &Path, seeds: &mut Vec<Vec<u8>>) {
         match vector.get("pins") {
             Some(pins) if pins.get("kind").is_none() => seeds.push(pins.to_json().into_bytes()),
             Some(pins) => {
-                seeds.extend(pins.get("text").and_then(ValueRef::as_str).map(|text| text.as_bytes().to_vec()))
+                seeds.extend(pins.get("text").and_then(ValueRef::as_str).map(|text| text.as_bytes().to_vec()));
             }
             None => {}
         }
