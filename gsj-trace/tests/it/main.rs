@@ -13,6 +13,8 @@ mod reconstruct;
 #[cfg(feature = "tokenizer")]
 mod rerender;
 #[cfg(feature = "tokenizer")]
+mod tokenized;
+#[cfg(feature = "tokenizer")]
 mod tokenizer;
 mod toy;
 mod vectors;
