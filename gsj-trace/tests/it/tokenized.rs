@@ -1,5 +1,7 @@
 //! Contexts compared with a real tokenizer and a real template.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
