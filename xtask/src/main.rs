@@ -1,6 +1,7 @@
 //! The project's own chores. Free of dependencies unless a chore needs one, so that the first command is quick.
 #![expect(clippy::print_stderr, reason = "a command line tool talks to its user")]
 
+mod bench;
 mod demo;
 mod docs;
 mod test;
@@ -13,6 +14,7 @@ cargo xtask <chore>
 
   demo [OPTIONS]      install what is needed, run one real episode, show the trajectory
   test [--all]        run the tests; --all with node, the real agent and a real model
+  bench [--all]       measure, and print the reference's figures beside ours; --all with the gateway
   fixtures            write fixtures/ anew from seeds
   fuzz [TARGET..] [--minutes N]
                       run the fuzz targets, N minutes each
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
     let done = match chore.as_deref() {
         Some("demo") => demo::run(&rest),
         Some("test") => test::run(&rest),
+        Some("bench") => bench::run(&rest),
         Some("docs") => docs::run(),
         Some("fixtures") => fixtures(&rest),
         Some("fuzz") => fuzz(&rest),

@@ -64,14 +64,24 @@ impl Packed {
     fn scalars(&mut self) -> &mut Vec<Scalar> {
         match self {
             Self::Scalars(_) => {}
-            Self::Ints(items) => *self = Self::Scalars(items.iter().map(|n| Scalar::small(*n)).collect()),
-            Self::Floats(items) => *self = Self::Scalars(items.iter().map(|x| Scalar::float(*x)).collect()),
+            Self::Ints(items) => *self = Self::Scalars(widened(items, |n| Scalar::small(*n))),
+            Self::Floats(items) => *self = Self::Scalars(widened(items, |x| Scalar::float(*x))),
         }
         match self {
             Self::Scalars(items) => items,
             _ => unreachable!("widened on the lines above"),
         }
     }
+}
+
+/// The same elements with room for as many; the narrow ones give theirs back first.
+fn widened<T>(items: &mut Vec<T>, widen: impl Fn(&T) -> Scalar) -> Vec<Scalar> {
+    let mut wide = Vec::new();
+    let room = items.capacity();
+    items.shrink_to_fit();
+    wide.reserve_exact(room);
+    wide.extend(items.iter().map(widen));
+    wide
 }
 
 impl<'a> Reader<'a> {
