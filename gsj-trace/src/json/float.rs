@@ -33,6 +33,7 @@ pub(super) fn push_float(x: f64, names: [&str; 3], out: &mut String) {
     let Some(mark) = out[start..].find('e').map(|at| start + at) else { return };
     let exponent: i32 = out[mark + 1..].parse().unwrap_or(0);
     out.truncate(mark);
+    make_even(x, exponent, start, out);
     if !(-4..16).contains(&exponent) {
         let sign = if exponent < 0 { '-' } else { '+' };
         let _ = write!(out, "e{sign}{:02}", exponent.unsigned_abs());
@@ -54,6 +55,28 @@ pub(super) fn push_float(x: f64, names: [&str; 3], out: &mut String) {
             out.extend(std::iter::repeat_n('0', point - out.len()));
             out.push_str(".0");
         }
+    }
+}
+
+/// Chooses the even one of two shortest texts that are equally close, as Python does; Rust takes the larger.
+///
+/// `out[start..]` is `d.ddd` of `x` with this exponent.
+fn make_even(x: f64, exponent: i32, start: usize, out: &mut String) {
+    const MANTISSA: u64 = (1 << 52) - 1;
+    let bits = x.to_bits();
+    let (mantissa, biased) = (bits & MANTISSA, i32::try_from(bits >> 52 & 0x7ff).unwrap_or(0));
+    let mantissa = if biased == 0 { mantissa } else { mantissa | MANTISSA + 1 };
+    let places = out[start..].find('.').map_or(0, |point| out.len() - start - point - 1);
+    // A double with n bits behind the binary point has n digits behind the decimal one, the last of them a 5.
+    let exact_digits = 1075 - biased.max(1) - i32::try_from(mantissa.trailing_zeros()).unwrap_or(64);
+    let digits = i32::try_from(places).unwrap_or(i32::MAX).saturating_sub(exponent);
+    if mantissa == 0 || exact_digits != digits.saturating_add(1) || digits <= 0 {
+        return;
+    }
+    let even = format!("{x:.places$e}");
+    if even.parse() == Ok(x) {
+        out.truncate(start);
+        out.push_str(even.split('e').next().unwrap_or(&even));
     }
 }
 
@@ -84,6 +107,16 @@ mod tests {
             (1.5e-7, "1.5e-07"),
             (9_007_199_254_740_993.0, "9007199254740992.0"),
             (f64::MAX, "1.7976931348623157e+308"),
+            // Half-way between two texts of the same length.
+            (-27_629_475_188_425.312_5, "-27629475188425.312"),
+            (-27_629_475_188_425.437_5, "-27629475188425.438"),
+            (970_797_207_635_747.25, "970797207635747.2"),
+            (970_797_207_635_747.75, "970797207635747.8"),
+            (1_042_672_749_312.031_25, "1042672749312.0312"),
+            (2_122_533_438_541_925.25, "2122533438541925.2"),
+            (0.5, "0.5"),
+            (0.25, "0.25"),
+            (5.0, "5.0"),
         ] {
             assert_eq!(float_text(x), text);
         }
