@@ -173,7 +173,7 @@ fn approving(body: ValueRef<'_>, findings: &[String]) -> (Pins, BTreeSet<String>
     for (prefix, set) in DIGESTS {
         let mut digests = BTreeSet::new();
         for finding in findings {
-            let digest = finding.strip_prefix(prefix).filter(|digest| is_digest(digest));
+            let digest = finding.strip_prefix(prefix).filter(|digest| is_digest(digest) && !is_cut(body, digest));
             if let Some(digest) = digest {
                 digests.insert(digest);
                 silenced.insert(finding.clone());
@@ -190,6 +190,14 @@ fn approving(body: ValueRef<'_>, findings: &[String]) -> (Pins, BTreeSet<String>
 
 fn is_digest(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
+/// Whether a finding shows only the beginning of a card's hash: what it shows is then not what pins must approve.
+fn is_cut(body: ValueRef<'_>, shown: &str) -> bool {
+    elements(body.pointer("/trajectory/traces")).any(|trace| {
+        let card = trace.pointer("/metadata/skill_card_hash").and_then(ValueRef::as_text);
+        card.is_some_and(|card| card.lossy().len() > shown.len() && card.lossy().starts_with(shown))
+    })
 }
 
 /// The last ids of the openings, as far as they are plain ids.
