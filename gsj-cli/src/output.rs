@@ -39,7 +39,7 @@ pub(crate) fn json_pretty(value: &impl serde::Serialize) {
     }
 }
 
-/// Prints one line byte for byte: [`line`] drops what looks like an escape sequence where colours can't be shown.
+/// Prints one line byte for byte: [`line()`] drops what looks like an escape sequence where colours can't be shown.
 pub(crate) fn exact(text: &str) {
     let mut out = std::io::stdout().lock();
     drop(writeln!(out, "{text}"));
