@@ -65,7 +65,7 @@ fn make_even(x: f64, exponent: i32, start: usize, out: &mut String) {
     const MANTISSA: u64 = (1 << 52) - 1;
     let bits = x.to_bits();
     let (mantissa, biased) = (bits & MANTISSA, i32::try_from(bits >> 52 & 0x7ff).unwrap_or(0));
-    let mantissa = if biased == 0 { mantissa } else { mantissa | MANTISSA + 1 };
+    let mantissa = if biased == 0 { mantissa } else { mantissa | (MANTISSA + 1) };
     let places = out[start..].find('.').map_or(0, |point| out.len() - start - point - 1);
     // A double with n bits behind the binary point has n digits behind the decimal one, the last of them a 5.
     let exact_digits = 1075 - biased.max(1) - i32::try_from(mantissa.trailing_zeros()).unwrap_or(64);
