@@ -85,6 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::excessive_precision, reason = "the digits beyond the shortest text are the point")]
     fn notation_switches_where_python_switches() {
         for (x, text) in [
             (0.0, "0.0"),
