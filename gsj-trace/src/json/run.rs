@@ -1,9 +1,9 @@
 //! Arrays of scalars, read into packed form.
 
+use super::gap::Gap;
 use super::read::{ReadError, Reader};
 use super::scalar::Scalar;
 use super::scan;
-use super::tile::{Gap, TILE, Tile};
 use super::{Array, Value};
 
 /// What became of an array that started with a scalar.
@@ -117,7 +117,6 @@ impl<'a> Reader<'a> {
     /// stands. Leaves the reader at the first element that is not.
     fn plain_ints(&mut self, gap: usize, items: &mut Vec<u32>) {
         let gap = Gap::new(&self.bytes[gap..self.at]);
-        let mut masks = None;
         loop {
             let mut block = [0; BLOCK];
             let (read, length) = match self.bytes[self.at..].first_chunk() {
@@ -129,12 +128,14 @@ impl<'a> Reader<'a> {
             if read < BLOCK {
                 break;
             }
-            if block[BLOCK - TILE..].iter().all(|n| *n <= 1) {
-                let masks = masks.get_or_insert_with(|| Tile::new(b"0", b'0' ^ b'1', &gap));
-                while let Some(tile) = masks.at(self.bytes, self.at) {
-                    items.extend((0..TILE).map(|i| u32::from(tile[i * masks.stride] ^ b'0')));
-                    self.at += tile.len();
-                }
+            // A mask is made of long runs.
+            if let [.., before, last @ 0..=9] = block
+                && before == last
+            {
+                let stride = 1 + gap.text.len();
+                let more = scan::repeats(self.bytes, self.at, stride);
+                items.resize(items.len() + more, last);
+                self.at += more * stride;
             }
         }
         self.skip_space();
@@ -144,19 +145,14 @@ impl<'a> Reader<'a> {
     fn plain_floats(&mut self, gap: usize, items: &mut Vec<f64>) {
         let (bytes, mut at) = (self.bytes, self.at);
         let gap = Gap::new(&bytes[gap..at]);
-        let mut zeros = None;
         loop {
-            // What stands where nothing was sampled.
+            // What stands where nothing was sampled: long runs of it.
             if bytes[at..].starts_with(b"0.0") && gap.is_at(bytes, at + 3) {
-                items.push(0.0);
-                at += 3 + gap.text.len();
-                if items.len() >= TILE {
-                    let zeros = zeros.get_or_insert_with(|| Tile::new(b"0.0", 0, &gap));
-                    while let Some(block) = zeros.at(bytes, at) {
-                        items.extend([0.0; TILE]);
-                        at += block.len();
-                    }
-                }
+                let stride = 3 + gap.text.len();
+                at += stride;
+                let more = scan::repeats(bytes, at, stride);
+                items.resize(items.len() + 1 + more, 0.0);
+                at += more * stride;
                 continue;
             }
             match scan::float(bytes, at) {

@@ -84,6 +84,16 @@ pub(super) fn commas(bytes: &[u8]) -> usize {
     count + rest.iter().take_while(|b| !bracket(b)).map(comma).sum::<usize>()
 }
 
+/// How often the `stride` bytes before an offset stand there again, one copy behind the other.
+pub(super) fn repeats(bytes: &[u8], at: usize, stride: usize) -> usize {
+    // A text that goes on like it did is equal to itself, moved by the stride.
+    let (before, here) = (&bytes[at - stride..], &bytes[at..]);
+    let chunks = before.as_chunks::<32>().0.iter().zip(here.as_chunks::<32>().0);
+    let mut same = 32 * chunks.take_while(|(before, here)| before == here).count();
+    same += before[same..].iter().zip(&here[same..]).take_while(|(before, here)| before == here).count();
+    same / stride
+}
+
 /// How many of the eight bytes are blanks up to the first one that is none.
 #[inline]
 pub(super) fn blanks(word: u64) -> usize {
