@@ -155,7 +155,7 @@ fn pack_indices(folder: &Path) -> Result<Vec<PathBuf>, CutoffError> {
 }
 
 /// What the objects of a folder may inflate to in all: in any case, and for each byte of its packs.
-const WORK: (u64, u64) = (4 << 30, 64);
+const WORK: (u64, u64) = (2 << 30, 64);
 
 /// The loose and packed objects of one folder, and of nothing that it points to.
 ///

@@ -31,7 +31,7 @@ const LONGEST_CHAIN: usize = 4_096;
 /// How often the deltas whose base was not known yet are tried again.
 const MOST_ROUNDS: usize = 64;
 /// What may be inflated in any case, and for each byte of the file, in bytes.
-const WORK: (u64, u64) = (1 << 30, 64);
+const WORK: (u64, u64) = (256 << 20, 64);
 
 /// What kind of file holds objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
