@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use arbitrary::Unstructured;
 use gsj_checks::{FindingKind, Origin, Pins, Policy, Profile, Verdict, validate, validate_parsed};
+use gsj_trace::canonical::canonical_text;
 use gsj_trace::json::{Object, Value, ValueRef};
 
 use crate::bodies::body;
@@ -44,13 +45,14 @@ pub fn validators(data: &[u8]) {
 fn lawful(data: &[u8]) {
     let strange = whole();
     let reference = judged(data, &strange, &Policy::of(Profile::Reference));
-    for policy in policies() {
-        compared(data, &strange, &policy);
-    }
+    judged(data, &strange, &Policy::default());
     lazy(data);
     let Ok(body) = Value::parse(data) else { return };
+    for policy in policies() {
+        compared(body.as_ref(), &strange, &policy);
+    }
     let (approving, silenced) = approving(body.as_ref(), &reference.findings);
-    let approved = judged(data, &approving, &Policy::of(Profile::Reference));
+    let approved = validate_parsed(body.as_ref(), &approving, &Policy::of(Profile::Reference)).expect("usable pins");
     let openings = |finding: &&String| !finding.starts_with("G6:");
     let rest: Vec<&String> = reference.findings.iter().filter(|f| !silenced.contains(*f)).filter(openings).collect();
     let left: Vec<&String> = approved.findings.iter().filter(openings).collect();
@@ -60,26 +62,18 @@ fn lawful(data: &[u8]) {
     }
     if approving.check_whole().is_ok() {
         for policy in policies() {
-            compared(data, &approving, &policy);
+            compared(body.as_ref(), &approving, &policy);
         }
     }
     // The same body without its builder's findings, which may be any text.
     if let Some(plain) = without_builder_findings(&body) {
-        for pins in [&strange, &approving] {
-            let verdict = judged(&plain, pins, &Policy::of(Profile::Reference));
-            known(&verdict, Profile::Reference);
-            if pins.check_whole().is_ok() {
-                known(&judged(&plain, pins, &Policy::default()), Profile::Strict);
-            }
-        }
-        let sorted = gsj_trace::canonical::canonical_text(Value::parse(&plain).expect("own text").as_ref());
-        if let Some(sorted) = sorted {
-            let policy = Policy::default();
-            assert_eq!(
-                judged(sorted.as_bytes(), &strange, &policy).findings,
-                judged(&plain, &strange, &policy).findings,
-                "the order of members does not matter"
-            );
+        let judged = |policy| validate_parsed(plain.as_ref(), &strange, &policy).expect("the pins are whole");
+        let strict = judged(Policy::default());
+        known(&strict, Profile::Strict);
+        known(&judged(Policy::of(Profile::Reference)), Profile::Reference);
+        if let Some(sorted) = canonical_text(plain.as_ref()) {
+            let sorted = validate(sorted.as_bytes(), &strange, &Policy::default()).expect("the pins are whole");
+            assert_eq!(sorted.findings, strict.findings, "the order of members does not matter");
         }
     }
 }
@@ -123,9 +117,10 @@ fn judged(data: &[u8], pins: &Pins, policy: &Policy) -> Verdict {
 }
 
 /// Both profiles side by side.
-fn compared(data: &[u8], pins: &Pins, policy: &Policy) {
-    let strict = judged(data, pins, policy);
-    let reference = judged(data, pins, &Policy { profile: Profile::Reference, ..policy.clone() });
+fn compared(body: ValueRef<'_>, pins: &Pins, policy: &Policy) {
+    let judged = |policy: &Policy| validate_parsed(body, pins, policy).expect("the pins are whole");
+    let strict = judged(policy);
+    let reference = judged(&Policy { profile: Profile::Reference, ..policy.clone() });
     assert_eq!(strict.unreadable, reference.unreadable, "both read the same");
     if policy.allow_forks {
         return; // then a fork is no finding, which it always is for the reference
@@ -216,12 +211,12 @@ fn tails(body: ValueRef<'_>) -> BTreeSet<u32> {
     out
 }
 
-fn without_builder_findings(body: &Value<'_>) -> Option<Vec<u8>> {
+fn without_builder_findings(body: &Value<'_>) -> Option<Value<'static>> {
     let mut body = body.clone().into_owned();
     let trajectory = body.get_mut("trajectory")?;
     let validation = trajectory.get_mut("metadata").and_then(|m| m.get_mut("gsj_validation"));
     if let Some(validation) = validation.and_then(Value::as_object_mut) {
         validation.remove("findings");
     }
-    Some(body.to_json().into_bytes())
+    Some(body)
 }
