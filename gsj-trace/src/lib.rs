@@ -12,3 +12,4 @@ pub mod stream;
 #[cfg(feature = "tokenizer")]
 pub mod tokenizer;
 pub mod tokens;
+pub mod unicode;

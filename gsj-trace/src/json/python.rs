@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::StrRef;
+use crate::unicode::is_printable;
 
 /// Appends a string in quotes, with Python's choice of quotes and escapes.
 pub(crate) fn quote_python(text: StrRef<'_>, out: &mut String) {
@@ -29,22 +30,6 @@ fn push_escape(point: u32, out: &mut String) {
         0x100..=0xffff => write!(out, "\\u{point:04x}"),
         _ => write!(out, "\\U{point:08x}"),
     };
-}
-
-/// Whether a character is printed as it is. Rust's `Debug` follows Python's definition (the
-/// categories other and separator are not printable, the blank is), except for marks that extend
-/// the character before them, which it escapes at the start of a text only.
-fn is_printable(c: char) -> bool {
-    match c {
-        ' '..='~' => true,
-        _ if c.is_ascii() => false,
-        _ => {
-            let mut after_a_letter = [0; 5];
-            after_a_letter[0] = b'a';
-            let length = 1 + c.encode_utf8(&mut after_a_letter[1..]).len();
-            std::str::from_utf8(&after_a_letter[..length]).is_ok_and(|text| text.escape_debug().nth(1) == Some(c))
-        }
-    }
 }
 
 #[cfg(test)]
