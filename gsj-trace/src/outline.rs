@@ -3,8 +3,9 @@
 mod render;
 
 use crate::json::{Array, Value, ValueRef};
+use crate::reconstruct::ContextKind;
 
-pub use render::render;
+pub use render::{render, wrap};
 
 /// What is shown of a session result; every part is as stated by the result, and absent where it says nothing.
 ///
@@ -209,13 +210,12 @@ impl Outline {
 }
 
 impl Fidelity {
-    /// The kinds of a context, the best first, and the samples that nobody used.
-    const KINDS: [&'static str; 6] = ["exact", "retokenized", "template", "rewritten", "inexact", "superseded"];
-
     fn of(certificate: ValueRef<'_>) -> Option<Self> {
         certificate.as_object()?;
         let count = |key: &str| certificate.get(key)?.as_int()?.as_u64();
-        let kinds = Self::KINDS.iter().filter_map(|kind| Some(((*kind).to_owned(), count(kind)?)));
+        // The samples that nobody used stand behind the kinds of a context.
+        let names = ContextKind::ALL.into_iter().map(ContextKind::name).chain(["superseded"]);
+        let kinds = names.filter_map(|name| Some((name.to_owned(), count(name)?)));
         Some(Self {
             continuity: shown(certificate.get("continuity")),
             tokenizer: shown(certificate.get("tokenizer")),

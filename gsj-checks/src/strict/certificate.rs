@@ -1,40 +1,12 @@
 //! The form of the fidelity certificate (`checks.md` section 11.6).
 
 use gsj_trace::json::{Object, ValueRef};
-
-/// How the context of a turn compares with what the trace says before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Exact,
-    Retokenized,
-    Template,
-    Rewritten,
-    Inexact,
-}
-
-impl Kind {
-    pub(crate) const ALL: [Self; 5] = [Self::Exact, Self::Retokenized, Self::Template, Self::Rewritten, Self::Inexact];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::Retokenized => "retokenized",
-            Self::Template => "template",
-            Self::Rewritten => "rewritten",
-            Self::Inexact => "inexact",
-        }
-    }
-
-    fn of(value: ValueRef<'_>) -> Option<Self> {
-        let name = value.as_str()?;
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-}
+use gsj_trace::reconstruct::ContextKind;
 
 /// One merged completion of a trace.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn<'v> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ContextKind,
     pub(crate) context_sha256: &'v str,
 }
 
@@ -46,7 +18,7 @@ pub(crate) fn is_of_session(value: ValueRef<'_>) -> bool {
     let Some(object) = value.as_object() else { return false };
     let mode = object.get("continuity").and_then(ValueRef::as_str);
     let tokenizer = object.get("tokenizer");
-    let mut counts = Kind::ALL.into_iter().map(Kind::name).chain(OTHER_COUNTS);
+    let mut counts = ContextKind::ALL.into_iter().map(ContextKind::name).chain(OTHER_COUNTS);
     mode.is_some_and(|mode| MODES.contains(&mode))
         && tokenizer.is_some_and(|id| id.is_null() || is_hex(id, 40).is_some())
         && counts.all(|name| count(object, name).is_some())
@@ -60,15 +32,15 @@ pub(crate) fn turns(value: ValueRef<'_>) -> Option<Vec<Turn<'_>>> {
     for entry in list {
         let entry = entry.as_object()?;
         entry.get("completion_id")?.as_text()?;
-        let kind = Kind::of(entry.get("kind")?)?;
+        let kind = ContextKind::from_name(entry.get("kind")?.as_str()?)?;
         let context_sha256 = is_hex(entry.get("context_sha256")?, 64)?;
         let differing = count(entry, "differing_tokens")?;
-        if kind == Kind::Exact && differing != 0 {
+        if kind == ContextKind::Exact && differing != 0 {
             return None;
         }
         turns.push(Turn { kind, context_sha256 });
     }
-    (turns.first()?.kind == Kind::Exact).then_some(turns)
+    (turns.first()?.kind == ContextKind::Exact).then_some(turns)
 }
 
 fn count(object: &Object<'_>, name: &str) -> Option<u64> {

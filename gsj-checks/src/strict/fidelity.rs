@@ -2,8 +2,9 @@
 
 use gsj_trace::canonical::ContextHash;
 use gsj_trace::json::{Array, Object, ValueRef};
+use gsj_trace::reconstruct::ContextKind;
 
-use super::certificate::{Kind, Turn, is_of_session, turns};
+use super::certificate::{Turn, is_of_session, turns};
 use crate::messages::object_or_empty;
 use crate::trace::{Mask, Trace};
 use crate::validate::Context;
@@ -46,11 +47,11 @@ pub(crate) fn check_trace(trace: &Trace<'_>, context: &Context<'_>, findings: &m
     }
 }
 
-fn is_counted(kind: Kind, context: &Context<'_>) -> bool {
+fn is_counted(kind: ContextKind, context: &Context<'_>) -> bool {
     match kind {
-        Kind::Exact => false,
-        Kind::Retokenized => context.policy.count_retokenized,
-        Kind::Template | Kind::Rewritten | Kind::Inexact => true,
+        ContextKind::Exact => false,
+        ContextKind::Retokenized => context.policy.count_retokenized,
+        ContextKind::Template | ContextKind::Rewritten | ContextKind::Inexact => true,
     }
 }
 
@@ -68,7 +69,7 @@ fn mismatches<'v>(
         add(&mut hash, response, hashed, start);
         hashed = start;
         let differs = hash.as_ref().is_none_or(|hash| hash.digest() != turn.context_sha256);
-        (turn.kind == Kind::Exact && differs).then_some(at + 1)
+        (turn.kind == ContextKind::Exact && differs).then_some(at + 1)
     })
 }
 

@@ -2,7 +2,8 @@
 
 use gsj_checks::{FindingKind, Gate, Policy, gates};
 
-use crate::terminal::{DIM, GREEN, RED, fold, paint};
+use crate::terminal::{DIM, GREEN, RED, paint};
+use gsj_trace::outline::wrap;
 
 /// Column at which a gate's meaning starts.
 const MEANING_AT: usize = 13;
@@ -25,13 +26,13 @@ pub(crate) fn table(findings: &[String], policy: &Policy, width: usize) -> Strin
             true if is_off(gate.id, policy) => paint(DIM, "off "),
             true => paint(GREEN, "pass"),
         };
-        push(&mut lines, &format!("  {mark}  {:<5}", gate.id), &fold(gate.meaning, room));
+        push(&mut lines, &format!("  {mark}  {:<5}", gate.id), &wrap(gate.meaning, room));
         tell(&mut lines, &own, room);
     }
     let builder: Vec<&str> = findings.iter().map(String::as_str).filter(|f| Gate::of_finding(f).is_none()).collect();
     if !builder.is_empty() {
         let head = format!("  {}       ", paint(RED, "FAIL"));
-        push(&mut lines, &head, &fold("what the trajectory's builder found, as ADM2 says", room));
+        push(&mut lines, &head, &wrap("what the trajectory's builder found, as ADM2 says", room));
         tell(&mut lines, &builder, room);
     }
     lines.join("\n")
@@ -77,7 +78,7 @@ fn tell(lines: &mut Vec<String>, findings: &[&str], room: usize) {
         }
         if let Some(kind) = kind {
             let text = format!("{}. {}", sentence(kind.meaning), kind.action);
-            let folded = fold(&text, room.saturating_sub(2));
+            let folded = wrap(&text, room.saturating_sub(2));
             lines.extend(folded.iter().map(|line| format!("{:MEANING_AT$}  {}", "", paint(DIM, line))));
         }
     }

@@ -16,7 +16,8 @@ use crate::error::{CliError, Kind};
 use crate::inputs::{self, Document, Inputs};
 use crate::output::{self, Format, FormatArg};
 use crate::progress::Progress;
-use crate::terminal::{self, BOLD, DIM, GREEN, RED, fold, paint, progress, warn};
+use crate::terminal::{self, BOLD, DIM, GREEN, RED, paint, progress, warn};
+use gsj_trace::outline::wrap;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -254,7 +255,7 @@ fn paragraph(outcome: &Outcome, complete: bool, width: usize) -> String {
     let session = text("/metadata/session_id").map(|id| format!("  {}", paint(DIM, &id))).unwrap_or_default();
     let mut out = format!("{mark} {source}{session}\n");
     let mut says = |text: &str| {
-        for line in fold(text, width.saturating_sub(4)) {
+        for line in wrap(text, width.saturating_sub(4)) {
             let _ = writeln!(out, "    {line}");
         }
     };
@@ -269,7 +270,7 @@ fn paragraph(outcome: &Outcome, complete: bool, width: usize) -> String {
     for finding in elements(trajectory.pointer("/metadata/gsj_validation/findings")).map(ValueRef::show) {
         let _ = writeln!(out, "    {}", paint(RED, &finding));
         if let Some(kind) = FindingKind::of(&finding) {
-            for line in fold(&format!("{}. {}", sentence(kind.meaning), kind.action), width.saturating_sub(8)) {
+            for line in wrap(&format!("{}. {}", sentence(kind.meaning), kind.action), width.saturating_sub(8)) {
                 let _ = writeln!(out, "        {}", paint(DIM, &line));
             }
         }

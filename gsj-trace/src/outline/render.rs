@@ -62,7 +62,7 @@ impl Page {
     fn fact(&mut self, label: &str, text: &str) {
         let indent = label.chars().count();
         let room = self.width.saturating_sub(indent).max(1);
-        for (i, line) in wrapped(text, room).iter().enumerate() {
+        for (i, line) in wrap(text, room).iter().enumerate() {
             let lead = if i == 0 { label.to_owned() } else { " ".repeat(indent) };
             self.line(&format!("{lead}{line}"));
         }
@@ -172,13 +172,19 @@ fn label(name: &str) -> String {
     format!("{name:<10}")
 }
 
-/// The words of a text as lines of at most `room` characters, one at least. A word that is longer is broken.
-fn wrapped(text: &str, room: usize) -> Vec<String> {
+/// Breaks a text between words into lines of at most `width` characters, one line at least; a longer word is broken.
+///
+/// ```
+/// assert_eq!(gsj_trace::outline::wrap("one two three", 7), ["one two", "three"]);
+/// ```
+#[must_use]
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
     let mut lines = Vec::new();
     let (mut line, mut used) = (String::new(), 0);
     for word in text.split_whitespace() {
         let length = word.chars().count();
-        if used > 0 && used + 1 + length <= room {
+        if used > 0 && used + 1 + length <= width {
             line.push(' ');
             line.push_str(word);
             used += 1 + length;
@@ -189,7 +195,7 @@ fn wrapped(text: &str, room: usize) -> Vec<String> {
             used = 0;
         }
         for c in word.chars() {
-            if used == room {
+            if used == width {
                 lines.push(std::mem::take(&mut line));
                 used = 0;
             }
@@ -411,10 +417,11 @@ mod tests {
 
     #[test]
     fn a_word_that_fits_no_line_is_broken() {
-        assert_eq!(wrapped("ab  abcdefgh\nij", 3), ["ab", "abc", "def", "gh", "ij"]);
-        assert_eq!(wrapped("ab cd ef", 5), ["ab cd", "ef"]);
-        assert_eq!(wrapped("é".repeat(5).as_str(), 4), ["éééé", "é"]);
-        assert_eq!(wrapped("", 4), [""]);
+        assert_eq!(wrap("ab  abcdefgh\nij", 3), ["ab", "abc", "def", "gh", "ij"]);
+        assert_eq!(wrap("ab cd ef", 5), ["ab cd", "ef"]);
+        assert_eq!(wrap("é".repeat(5).as_str(), 4), ["éééé", "é"]);
+        assert_eq!(wrap("ab", 0), ["a", "b"]);
+        assert_eq!(wrap("", 4), [""]);
     }
 
     #[test]

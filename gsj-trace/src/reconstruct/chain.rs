@@ -3,7 +3,8 @@
 use crate::canonical::ContextHash;
 use crate::json::{Str, Value, ValueRef};
 
-use super::certificate::{Kind, of_turn};
+use super::certificate::of_turn;
+use super::context::ContextKind;
 use super::messages;
 use super::output::{Trace, object};
 use super::template::{Language, Reply};
@@ -30,7 +31,7 @@ pub(super) struct Opened {
     /// Where the generation opening begins.
     pub(super) opening: usize,
     /// How the engine's context relates to the chain's.
-    pub(super) kind: Kind,
+    pub(super) kind: ContextKind,
     pub(super) context_sha256: String,
     /// How many ids the engine was given.
     pub(super) length: usize,
@@ -161,7 +162,7 @@ impl Chain {
     }
 
     /// Goes on with a prompt that begins with this chain's context and the reply `winner`: from `end` on it is new.
-    pub(super) fn extend(&mut self, winner: usize, joining: Joining<'_>, end: usize, kind: Kind) {
+    pub(super) fn extend(&mut self, winner: usize, joining: Joining<'_>, end: usize, kind: ContextKind) {
         let (prompt, known) = (joining.prompt, self.ids.len());
         self.close(winner, Opened { kind, length: prompt.len(), messages: joining.messages, ..Opened::default() });
         self.ids.extend_from_slice(prompt.get(end..).unwrap_or_default());
@@ -169,7 +170,7 @@ impl Chain {
         self.hash.add(&self.ids[known..]);
         self.message_count += self.tip.messages.len();
         self.tip.start = self.ids.len();
-        if kind == Kind::Exact {
+        if kind == ContextKind::Exact {
             self.rendered = None;
             self.tip.context_sha256 = self.hash.digest();
             return;
@@ -217,7 +218,7 @@ impl Chain {
 
     /// Adds another sample of an earlier turn.
     pub(super) fn sample_of(&mut self, turn: usize, sample: Sample, prompt: &[u32]) {
-        let same = self.turns.get(turn).is_some_and(|turn| turn.opened.kind == Kind::Exact);
+        let same = self.turns.get(turn).is_some_and(|turn| turn.opened.kind == ContextKind::Exact);
         self.left.push(Left { turn, sample, prompt: (!same).then(|| prompt.to_vec()) });
     }
 
@@ -233,7 +234,7 @@ impl Chain {
         if shared >= prompt.len() && self.turns.get(at).is_some_and(|turn| turn.opened.start == prompt.len()) {
             return Some(at);
         }
-        let other = |turn: &Turn| turn.opened.kind != Kind::Exact && turn.opened.length == prompt.len();
+        let other = |turn: &Turn| turn.opened.kind != ContextKind::Exact && turn.opened.length == prompt.len();
         let mut candidates = self.turns.iter().enumerate().filter(|(_, turn)| other(turn)).peekable();
         candidates.peek()?;
         let digest = hash_of(prompt).digest();

@@ -5,8 +5,9 @@ use std::fmt;
 use crate::json::{Str, Value, ValueRef};
 use crate::tokens::TokenText;
 
-use super::certificate::{Kind, of_trajectory};
+use super::certificate::of_trajectory;
 use super::chain::{Chain, Joining, Sample};
+use super::context::ContextKind;
 use super::findings::policy_versions;
 use super::output::{Filter, Stats, Trajectory, finding, invalid};
 use super::place::{Place, Source, find};
@@ -41,7 +42,7 @@ struct Entry {
     cut: bool,
     agent_shaped: bool,
     /// How the context relates to what was merged, which matters when the completion is kept.
-    kind: Kind,
+    kind: ContextKind,
     /// Findings that stand after those.
     late: Vec<Str<'static>>,
     excluded: Option<&'static str>,
@@ -62,9 +63,9 @@ impl Entry {
         }
         match self.kind {
             _ if allow_forks || self.excluded.is_some() => {}
-            Kind::Rewritten => out.push(finding("S10:context_rewritten", &self.id, "")),
-            Kind::Template => out.push(finding("S11:context_template", &self.id, "")),
-            Kind::Exact | Kind::Retokenized | Kind::Inexact => {}
+            ContextKind::Rewritten => out.push(finding("S10:context_rewritten", &self.id, "")),
+            ContextKind::Template => out.push(finding("S11:context_template", &self.id, "")),
+            ContextKind::Exact | ContextKind::Retokenized | ContextKind::Inexact => {}
         }
         out.append(&mut self.late);
     }
@@ -218,7 +219,7 @@ impl Merger {
                 let (mut branch, common) = self.chains[chain].branch(left);
                 branch.relative = Some((chain, common));
                 // The branch begins with the ids that its own sample was given, which need not be those of the chain.
-                let kind = if branch.leads_to(prompt, end) { Kind::Exact } else { Kind::Retokenized };
+                let kind = if branch.leads_to(prompt, end) { ContextKind::Exact } else { ContextKind::Retokenized };
                 let new = branch.new_messages(messages, 0);
                 branch.extend(0, Joining { prompt, sample, messages: owned(new) }, end, kind);
                 self.chains.push(branch);
@@ -258,8 +259,8 @@ impl Merger {
     }
 
     /// The kind of the context that a sample was sampled from.
-    fn kind_of(&self, sample: Option<&Sample>) -> Kind {
-        sample.and_then(|sample| self.entries.get(sample.record)).map_or(Kind::Exact, |entry| entry.kind)
+    fn kind_of(&self, sample: Option<&Sample>) -> ContextKind {
+        sample.and_then(|sample| self.entries.get(sample.record)).map_or(ContextKind::Exact, |entry| entry.kind)
     }
 
     pub(super) fn finish(mut self, header: &Header<'_>) -> Value<'static> {

@@ -6,6 +6,7 @@
 mod certificate;
 mod chain;
 mod chains;
+mod context;
 mod control;
 mod extract;
 mod findings;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use crate::json::{Value, ValueRef};
 use crate::tokens::TokenText;
 
+pub use context::ContextKind;
 pub(crate) use ids::Ids;
 use merger::Merger;
 use session::{Header, is_object};

@@ -2,8 +2,8 @@
 
 use crate::json::ValueRef;
 
-use super::certificate::Kind;
 use super::chain::{Chain, Sample};
+use super::context::ContextKind;
 use super::messages::is_role;
 use super::template::{Language, Reply};
 use super::units::{Cursor, Follows, common_prefix, follows};
@@ -18,7 +18,7 @@ pub(super) enum Place {
     /// Another sample of an earlier turn.
     Earlier { chain: usize, turn: usize },
     /// The next turn after a sample of the open turn; what is new in its prompt begins at `end`.
-    Extend { chain: usize, winner: usize, end: usize, kind: Kind },
+    Extend { chain: usize, winner: usize, end: usize, kind: ContextKind },
     /// The next turn after a sample that was left behind.
     Branch { chain: usize, left: usize, end: usize },
     /// The first turn of a chain; what is new in its prompt begins at `known`.
@@ -27,7 +27,7 @@ pub(super) enum Place {
 
 /// What a conversation that goes on in a new chain has to do with the chain that it left.
 pub(super) struct Fork {
-    pub(super) kind: Kind,
+    pub(super) kind: ContextKind,
     pub(super) source: Source,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn find(
     messages: &[ValueRef<'_>],
 ) -> Place {
     if prompt.is_empty() {
-        let fork = Some(Fork { kind: Kind::Inexact, source: Source::Unknown });
+        let fork = Some(Fork { kind: ContextKind::Inexact, source: Source::Unknown });
         return Place::New { relative: None, fork, known: 0, inherited: Vec::new() };
     }
     let search = Search { chains, language, prompt, shared: shared(chains, prompt) };
@@ -137,7 +137,7 @@ impl<'c> Search<'c> {
             for (at, sample) in candidates(chain) {
                 if self.prompt[shared..].starts_with(&sample.ids) {
                     let end = shared + sample.ids.len();
-                    offer(end, Place::Extend { chain: i, winner: at, end, kind: Kind::Exact });
+                    offer(end, Place::Extend { chain: i, winner: at, end, kind: ContextKind::Exact });
                 }
             }
         }
@@ -159,7 +159,7 @@ impl<'c> Search<'c> {
             }
         };
         for (i, chain, shared) in self.joinable() {
-            let kind = Kind::Retokenized;
+            let kind = ContextKind::Retokenized;
             let (q, context) = match &chain.rendered {
                 Some(rendered) if self.prompt.starts_with(&rendered.ids) => (rendered.ids.len(), chain.ids.len()),
                 _ => (shared, shared),
@@ -193,7 +193,7 @@ impl<'c> Search<'c> {
         };
         let chain = &self.chains[at];
         let Some(language) = self.language else {
-            return new(Some(Fork { kind: Kind::Inexact, source: Source::Unknown }), known, Vec::new());
+            return new(Some(Fork { kind: ContextKind::Inexact, source: Source::Unknown }), known, Vec::new());
         };
         let kept = |mut replies: Vec<Reply>| {
             replies.retain(|reply| reply.end <= known);
@@ -207,7 +207,7 @@ impl<'c> Search<'c> {
                 Place::Branch { chain, left, .. } => Source::Left { chain, left },
                 _ => Source::Unknown,
             };
-            return new(Some(Fork { kind: Kind::Retokenized, source }), known, kept(chain.replies(sample)));
+            return new(Some(Fork { kind: ContextKind::Retokenized, source }), known, kept(chain.replies(sample)));
         }
         // Of several samples that fit, the last one delivered is the one that was used.
         for sample in chain.samples.iter().rev() {
@@ -217,13 +217,16 @@ impl<'c> Search<'c> {
             let context = [&chain.ids[..], &sample.ids[..]];
             if let Some(found) = language.differs_in_reasoning(self.prompt, context, same, &replies) {
                 return new(
-                    Some(Fork { kind: Kind::Template, source: Source::Sample { chain: at, record: sample.record } }),
+                    Some(Fork {
+                        kind: ContextKind::Template,
+                        source: Source::Sample { chain: at, record: sample.record },
+                    }),
                     known,
                     found,
                 );
             }
         }
-        new(Some(Fork { kind: Kind::Rewritten, source: Source::Unknown }), known, kept(chain.replies(sample)))
+        new(Some(Fork { kind: ContextKind::Rewritten, source: Source::Unknown }), known, kept(chain.replies(sample)))
     }
 
     /// The chain with the longest beginning in common, the sample of it that adds to that, and its length.

@@ -9,7 +9,8 @@ use gsj_checks::{FindingKind, Policy, Verdict};
 use crate::commands::gates;
 use crate::output::{self, Format};
 use crate::progress::Progress;
-use crate::terminal::{self, BOLD, DIM, GREEN, RED, fold, paint, progress};
+use crate::terminal::{self, BOLD, DIM, GREEN, RED, paint, progress};
+use gsj_trace::outline::wrap;
 
 /// Up to so many results, each has its own lines; of more, only the rejected ones have one.
 const EACH: usize = 20;
@@ -155,7 +156,7 @@ impl Tally {
             let says = kind.map(|kind| format!("{}; see docs/findings/{}", kind.meaning, kind.page()));
             let first = format!("first in {}", row.first);
             for text in says.iter().chain([&first]) {
-                for line in fold(text, width.saturating_sub(FINDING_AT)) {
+                for line in wrap(text, width.saturating_sub(FINDING_AT)) {
                     let _ = write!(out, "\n{:FINDING_AT$}{}", "", paint(DIM, &line));
                 }
             }

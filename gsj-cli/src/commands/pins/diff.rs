@@ -10,6 +10,7 @@ use gsj_trace::json::{Object, Value};
 use crate::error::{CliError, Context as _};
 use crate::output::{self, Format, FormatArg};
 use crate::terminal::{self, BOLD, DIM, GREEN, RED, paint, warn};
+use gsj_trace::outline::wrap;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  gsj pins diff fixtures/pins/thinking-off.json fixtures/pins/thinking-on.json")]
@@ -91,7 +92,7 @@ fn set(out: &mut String, moved: &Moved, width: usize) {
         }
     }
     for effect in &moved.effects {
-        for line in terminal::fold(&effect.words, width.saturating_sub(4)) {
+        for line in wrap(&effect.words, width.saturating_sub(4)) {
             let _ = writeln!(out, "    {line}");
         }
     }

@@ -10,7 +10,8 @@ use gsj_trace::json::{Object, Value};
 use crate::commands::check::pins_file;
 use crate::error::{CliError, Context as _};
 use crate::output::{self, Format, FormatArg};
-use crate::terminal::{self, BOLD, DIM, GREEN, RED, YELLOW, fold, paint};
+use crate::terminal::{self, BOLD, DIM, GREEN, RED, YELLOW, paint};
+use gsj_trace::outline::wrap;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  gsj pins show fixtures/pins/thinking-off.json")]
@@ -83,7 +84,7 @@ fn human(pins: &Pins, values: &[Pinned<'_>], width: usize) -> String {
         }
         Err(fault) => {
             let _ = writeln!(out, "{}", paint(RED, "not whole"));
-            for line in fold(&fault.to_string(), width.saturating_sub(2)) {
+            for line in wrap(&fault.to_string(), width.saturating_sub(2)) {
                 let _ = writeln!(out, "  {line}");
             }
         }

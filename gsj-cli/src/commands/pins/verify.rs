@@ -14,7 +14,8 @@ use gsj_trace::tokens::TokenText;
 use crate::commands::check::pins_file;
 use crate::error::{CliError, Context as _};
 use crate::output::{self, Format, FormatArg};
-use crate::terminal::{self, DIM, GREEN, RED, YELLOW, fold, paint, warn};
+use crate::terminal::{self, DIM, GREEN, RED, YELLOW, paint, warn};
+use gsj_trace::outline::wrap;
 
 /// Column at which a line says more of the line above it.
 const DETAIL_AT: usize = 15;
@@ -122,7 +123,7 @@ fn human(pins: &Pins, found: &Verification, width: usize) -> String {
         }
         Some(fault) => {
             let _ = writeln!(out, "{}: {}", pins.label(), paint(RED, "not whole"));
-            for line in fold(&fault.to_string(), width.saturating_sub(2)) {
+            for line in wrap(&fault.to_string(), width.saturating_sub(2)) {
                 let _ = writeln!(out, "  {line}");
             }
         }
@@ -145,7 +146,7 @@ fn human(pins: &Pins, found: &Verification, width: usize) -> String {
             let _ = writeln!(out, "{:DETAIL_AT$}{from}", "");
         }
         if let Some(detail) = detail(outcome) {
-            for line in fold(&detail, width.saturating_sub(DETAIL_AT)) {
+            for line in wrap(&detail, width.saturating_sub(DETAIL_AT)) {
                 let _ = writeln!(out, "{:DETAIL_AT$}{}", "", paint(DIM, &line));
             }
         }
