@@ -78,7 +78,9 @@ pub struct Case {
     pub title: Option<String>,
     /// The notes of `case.yaml`.
     pub notes: Option<String>,
-    /// The timesteps by number; at least one.
+    /// The pages of the full document, from page 1 on; the timestep T has the first T of them, byte for byte.
+    pub pages: Vec<Page>,
+    /// The timesteps by number, which is the number of their pages; at least one.
     pub timesteps: BTreeMap<u32, Timestep>,
 }
 
@@ -89,18 +91,17 @@ impl Case {
         self.timesteps.last_key_value().map_or(0, |(timestep, _)| *timestep)
     }
 
-    /// The pages of the full document, from the first to the last.
+    /// The pages up to a timestep.
     #[must_use]
-    pub fn pages(&self) -> &[Page] {
-        self.timesteps.last_key_value().map_or(&[], |(_, timestep)| &timestep.pages)
+    pub fn pages_at(&self, timestep: u32) -> &[Page] {
+        let count = usize::try_from(timestep).unwrap_or(usize::MAX).min(self.pages.len());
+        &self.pages[..count]
     }
 }
 
-/// A case as it stood when one page was the last.
+/// A case as it stood when one page was the last; its pages are [`Case::pages_at`].
 #[derive(Debug, Clone)]
 pub struct Timestep {
-    /// Its pages, from page 1 on.
-    pub pages: Vec<Page>,
     /// The tasks asked at this timestep, in the file's order.
     pub prompts: Vec<Prompt>,
 }

@@ -75,7 +75,7 @@ fn entry(case: &Case, clone_url: &str, repos: &[RepoMade]) -> Value {
         .iter()
         .map(|(number, timestep)| {
             let ids: Vec<&str> = timestep.prompts.iter().map(|prompt| prompt.id.as_str()).collect();
-            (number.to_string(), json!({"pages": timestep.pages.len(), "prompt_ids": ids}))
+            (number.to_string(), json!({"pages": number, "prompt_ids": ids}))
         })
         .collect();
     let mut entry = json!({"clone_url": clone_url, "split": case.split.as_str(), "timesteps": timesteps});

@@ -207,8 +207,8 @@ fn id_of(kind: Kind, content: &[u8]) -> ObjectId {
 /// Reads all pages of a case as entries of `md`, with their blobs.
 fn pages(case: &Case) -> Result<(Vec<Entry>, Contents), EstateError> {
     let mut blobs = Contents::default();
-    let mut entries = Vec::with_capacity(case.pages().len());
-    for page in case.pages() {
+    let mut entries = Vec::with_capacity(case.pages.len());
+    for page in &case.pages {
         let content = page.read()?;
         let entry = blobs.file(&page_file(page.number), &content);
         if entry.oid.is_null() {
