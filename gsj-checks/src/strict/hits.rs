@@ -1,6 +1,7 @@
 //! Reading what the search tool answered (`retrieval.md` section 5), as the agent passed it on.
 
 use gsj_trace::json::{Int, Value, ValueRef};
+use memchr::memchr2;
 
 /// What a result of the search tool turns out to be.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,13 +74,11 @@ fn split_object(text: &str) -> Option<(Written<'_>, &str)> {
     if !text.starts_with('{') {
         return None;
     }
-    let (mut depth, mut members, mut in_string, mut escaped) = (0_usize, 0, false, false);
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            _ if in_string => {}
+    let bytes = text.as_bytes();
+    let (mut depth, mut members, mut at) = (0_usize, 0, 0);
+    loop {
+        match *bytes.get(at)? {
+            b'"' => at = closing_quote(bytes, at + 1)?,
             b'{' | b'[' => depth += 1,
             b':' => members += 1,
             b'}' | b']' => {
@@ -93,8 +92,19 @@ fn split_object(text: &str) -> Option<(Written<'_>, &str)> {
             0 => return None,
             _ => {}
         }
+        at += 1;
     }
-    None
+}
+
+/// Where the string ends whose inside begins at an offset.
+fn closing_quote(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at += memchr2(b'"', b'\\', bytes.get(at..)?)?;
+        if bytes[at] == b'"' {
+            return Some(at);
+        }
+        at += 2;
+    }
 }
 
 /// The pages that a hit names, or `None` where it is no hit. A member that says nothing may be missing; one that the
