@@ -23,7 +23,9 @@ pub fn canonical_text(value: ValueRef<'_>) -> Option<String> {
 /// SHA-256 of the canonical text; `None` when there is none. Identifies tool rosters and settings
 /// documents.
 pub fn canonical_sha256(value: ValueRef<'_>) -> Option<String> {
-    canonical_text(value).map(|text| text_sha256(&text))
+    // The tools of a session take about so much.
+    let mut text = String::with_capacity(1 << 14);
+    write(value, Style::CANONICAL, &mut text).ok().map(|()| text_sha256(&text))
 }
 
 /// SHA-256 of the exact text. Identifies system prompts and skill cards.

@@ -106,11 +106,6 @@ impl<'a> Object<'a> {
         self.members.iter().map(|(key, _)| key.as_ref())
     }
 
-    /// The member at a position; the caller knows that it exists.
-    pub(super) fn member(&self, at: usize) -> Option<(StrRef<'_>, ValueRef<'_>)> {
-        self.members.get(at).map(|(key, value)| (key.as_ref(), value.as_ref()))
-    }
-
     pub(super) fn take_members(&mut self) -> Vec<(Str<'a>, Value<'a>)> {
         self.index = None;
         mem::take(&mut self.members)

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::float::push_float;
 use super::python::quote_python;
 use super::scan;
-use super::{Array, Object, StrRef, ValueRef};
+use super::{Array, Items, StrRef, ValueRef};
 
 /// How to write.
 #[derive(Clone, Copy)]
@@ -41,38 +41,46 @@ impl Style {
 pub(crate) struct Unwritable;
 
 /// A container that is partly written.
-enum Frame<'v> {
-    Array(&'v Array<'v>, usize),
-    Object { object: &'v Object<'v>, order: Vec<usize>, next: usize },
+struct Frame<'v> {
+    rest: Rest<'v>,
+    first: bool,
 }
+
+/// What is left to write of a container.
+enum Rest<'v> {
+    Items(Items<'v>),
+    /// The members from this place of the pile on, the last one first.
+    Members(usize),
+}
+
+/// Members to be written, those of the innermost object on top.
+type Pile<'v> = Vec<(StrRef<'v>, ValueRef<'v>)>;
 
 /// Appends a value.
 pub(crate) fn write(value: ValueRef<'_>, style: Style, out: &mut String) -> Result<(), Unwritable> {
+    let mut pile = Vec::new();
     let mut open: Vec<Frame<'_>> = Vec::new();
     let mut next = Some(value);
     loop {
         if let Some(value) = next.take()
-            && let Some(frame) = style.begin(value, out)?
+            && let Some(rest) = style.begin(value, &mut pile, out)?
         {
-            open.push(frame);
+            open.push(Frame { rest, first: true });
         }
         let depth = open.len();
-        let Some(frame) = open.last_mut() else { return Ok(()) };
-        next = match frame {
-            Frame::Array(array, at) => {
-                let item = array.get(*at);
-                style.separate(item.is_some(), *at == 0, depth, out);
-                *at += 1;
+        let Some(Frame { rest, first }) = open.last_mut() else { return Ok(()) };
+        next = match rest {
+            Rest::Items(items) => {
+                let item = items.next();
+                style.separate(item.is_some(), *first, depth, out);
                 if item.is_none() {
                     out.push(']');
                 }
                 item
             }
-            Frame::Object { object, order, next } => {
-                let at = if style.sorted { order.get(*next).copied() } else { Some(*next) };
-                let member = at.and_then(|at| object.member(at));
-                style.separate(member.is_some(), *next == 0, depth, out);
-                *next += 1;
+            Rest::Members(from) => {
+                let member = if pile.len() > *from { pile.pop() } else { None };
+                style.separate(member.is_some(), *first, depth, out);
                 match member {
                     Some((key, value)) => {
                         style.string(key, out)?;
@@ -86,6 +94,7 @@ pub(crate) fn write(value: ValueRef<'_>, style: Style, out: &mut String) -> Resu
                 }
             }
         };
+        *first = false;
         if next.is_none() {
             open.pop();
         }
@@ -94,7 +103,12 @@ pub(crate) fn write(value: ValueRef<'_>, style: Style, out: &mut String) -> Resu
 
 impl Style {
     /// Writes a scalar, an empty container or a packed array whole; opens anything else.
-    fn begin<'v>(self, value: ValueRef<'v>, out: &mut String) -> Result<Option<Frame<'v>>, Unwritable> {
+    fn begin<'v>(
+        self,
+        value: ValueRef<'v>,
+        pile: &mut Pile<'v>,
+        out: &mut String,
+    ) -> Result<Option<Rest<'v>>, Unwritable> {
         match value {
             ValueRef::Null | ValueRef::Bool(_) if self.layout == Layout::Python => out.push_str(&value.show()),
             ValueRef::Null => out.push_str("null"),
@@ -109,16 +123,19 @@ impl Style {
             ValueRef::Array(array) if array.as_values().is_none() => self.packed(array, out)?,
             ValueRef::Array(array) => {
                 out.push('[');
-                return Ok(Some(Frame::Array(array, 0)));
+                return Ok(Some(Rest::Items(array.iter())));
             }
             ValueRef::Object(object) => {
                 out.push('{');
-                let mut order = Vec::new();
+                let from = pile.len();
+                pile.extend(object.iter());
+                let members = &mut pile[from..];
                 if self.sorted {
-                    order.extend(0..object.len());
-                    order.sort_by_key(|at| object.member(*at).map(|(key, _)| key.as_bytes()));
+                    members.sort_unstable_by(|(a, _), (b, _)| b.cmp(a));
+                } else {
+                    members.reverse();
                 }
-                return Ok(Some(Frame::Object { object, order, next: 0 }));
+                return Ok(Some(Rest::Members(from)));
             }
         }
         Ok(None)
@@ -145,7 +162,7 @@ impl Style {
                     let _ = write!(out, "{n}");
                 }
                 other => {
-                    self.begin(other, out)?;
+                    self.begin(other, &mut Vec::new(), out)?;
                 }
             }
         }
