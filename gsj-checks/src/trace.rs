@@ -91,7 +91,11 @@ impl<'v> Mask<'v> {
 
     pub(crate) fn trained(self) -> usize {
         match self.bare {
-            Some(bare) => bare.iter().filter(|entry| **entry == 1).count(),
+            // Counted as `u32`, twice as many at once as `usize` would be.
+            Some(bare) => {
+                let ones = |part: &[u32]| part.iter().map(|entry| u32::from(*entry == 1)).sum::<u32>() as usize;
+                bare.chunks(1 << 16).map(ones).sum()
+            }
             None => (0..self.array.len()).filter(|at| self.is_trained(*at)).count(),
         }
     }
