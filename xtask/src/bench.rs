@@ -1,7 +1,8 @@
-//! `cargo xtask bench [--all]`: the benchmarks, and what the Python reference took for the same beside them.
+//! `cargo xtask bench [cutoff] [--all]`: the benchmarks, and what the Python reference took for the same beside them.
 //!
-//! Writes nothing but what cargo and criterion keep in the build folder. `--all` also measures the gateway, which takes
-//! a release build of half the workspace.
+//! Writes nothing but what cargo and criterion keep in the build folder, and what the cuts need in the temporary one.
+//! `--all` also measures the gateway, which takes a release build of half the workspace, and the cuts against git with
+//! the scanner's speed; `cutoff` measures those two alone.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -76,6 +77,13 @@ const ROWS: &[Row] = &[
 ];
 
 pub(crate) fn run(args: &[String]) -> Result<(), ExitCode> {
+    if let Some(other) = args.iter().find(|arg| !matches!(&arg[..], "cutoff" | "--all")) {
+        eprintln!("`{other}` is nothing that can be measured: cargo xtask bench [cutoff] [--all]");
+        return Err(ExitCode::from(2));
+    }
+    if args.iter().any(|arg| arg == "cutoff") {
+        return cutoff();
+    }
     for (package, bench) in [("gsj-checks", "bodies"), ("gsj-trace", "session")] {
         let mut measure = tools::cargo();
         measure.args(["bench", "--package", package, "--bench", bench, "--", "--noplot"]);
@@ -86,8 +94,19 @@ pub(crate) fn run(args: &[String]) -> Result<(), ExitCode> {
         gateway.args(["run", "--release", "--package", "gsj-gateway", "--features", "scripted-engine"]);
         gateway.args(["--example", "overhead"]);
         tools::run(gateway)?;
+        cutoff()?;
     }
     print(&tools::target_dir().join("criterion"));
+    Ok(())
+}
+
+/// Cuts against `git clone`, and the scanner, each printing its own figures.
+fn cutoff() -> Result<(), ExitCode> {
+    for example in ["bench", "scan_speed"] {
+        let mut measure = tools::cargo();
+        measure.args(["run", "--release", "--package", "gsj-cutoff", "--example", example]);
+        tools::run(measure)?;
+    }
     Ok(())
 }
 

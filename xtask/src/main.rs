@@ -14,7 +14,9 @@ cargo xtask <chore>
 
   demo [OPTIONS]      install what is needed, run one real episode, show the trajectory
   test [--all]        run the tests; --all with node, the real agent and a real model
-  bench [--all]       measure, and print the reference's figures beside ours; --all with the gateway
+  bench [cutoff] [--all]
+                      measure, and print the reference's figures beside ours; --all with the gateway and the cuts,
+                      cutoff those alone: against git clone, and the leak scanner
   fixtures            write fixtures/ anew from seeds
   fuzz [TARGET..] [--minutes N]
                       run the fuzz targets, N minutes each
