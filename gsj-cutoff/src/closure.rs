@@ -6,16 +6,17 @@ use crate::objects::Objects;
 use gix::ObjectId;
 use gix::hash::Kind as HashKind;
 use gix::hashtable::HashSet;
+use gix::objs::commit::ref_iter::Token;
 use gix::objs::tree::EntryKind;
-use gix::objs::{CommitRef, Kind, TreeRefIter};
+use gix::objs::{CommitRefIter, Kind, TreeRefIter};
 use std::collections::BTreeSet;
 
 /// The most entries that are walked in one tree; more is taken for an attack.
 const MOST_ENTRIES: usize = 200_000;
 /// The deepest nesting of directories.
-const DEEPEST: usize = 64;
+pub(crate) const DEEPEST: usize = 64;
 /// The most commits that are walked.
-const MOST_COMMITS: usize = 2_000_000;
+pub(crate) const MOST_COMMITS: usize = 2_000_000;
 
 /// One commit, read.
 #[derive(Debug, Clone)]
@@ -69,11 +70,22 @@ pub(crate) fn read_commit(objects: &mut impl Objects, id: ObjectId) -> Result<Co
     parse_commit(id, &buffer)
 }
 
-fn parse_commit(id: ObjectId, content: &[u8]) -> Result<Commit, CutoffError> {
-    let commit = CommitRef::from_bytes(content, HashKind::Sha1)
-        .map_err(|error| CutoffError::object(id, format!("is no valid commit: {error}")))?;
-    let seconds = commit.time().map_or(0, |time| time.seconds);
-    Ok(Commit { tree: commit.tree(), parents: commit.parents().collect(), seconds })
+/// Reads a commit as far as its committer; what follows changes nothing here.
+pub(crate) fn parse_commit(id: ObjectId, content: &[u8]) -> Result<Commit, CutoffError> {
+    let fault = |what: &dyn std::fmt::Display| CutoffError::object(id, format!("is no valid commit: {what}"));
+    let (mut tree, mut parents) = (None, Vec::new());
+    for token in CommitRefIter::from_bytes(content, HashKind::Sha1) {
+        match token.map_err(|error| fault(&error))? {
+            Token::Tree { id } => tree = Some(id),
+            Token::Parent { id } => parents.push(id),
+            Token::Committer { signature } => {
+                let tree = tree.ok_or_else(|| fault(&"it names no tree"))?;
+                return Ok(Commit { tree, parents, seconds: signature.time().map_or(0, |time| time.seconds) });
+            }
+            _ => {}
+        }
+    }
+    Err(fault(&"it names no committer"))
 }
 
 /// Reads a whole tree. Names that must never reach a working tree are errors.
@@ -115,8 +127,8 @@ pub(crate) fn read_tree(objects: &mut impl Objects, root: ObjectId) -> Result<Tr
                 }
             }
         }
-        if let Some(name) = names::case_collision(names.into_iter()) {
-            return Err(refused(&joined(&directory, name), "another name differs from it only by case"));
+        if let Some((name, what)) = names::collision(names.into_iter()) {
+            return Err(refused(&joined(&directory, name), what));
         }
     }
     tree.files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -129,8 +141,6 @@ pub(crate) fn read_tree(objects: &mut impl Objects, root: ObjectId) -> Result<Tr
 #[derive(Debug, Default)]
 pub(crate) struct History {
     pub(crate) commits: HashSet,
-    /// The trees among the objects. Like the commits they were read, and their content compared with their id.
-    pub(crate) trees: HashSet,
     /// Objects reached: commits, trees and files.
     pub(crate) objects: HashSet,
     /// Parents that are named and not there, without a boundary that says so.
@@ -165,7 +175,7 @@ pub(crate) fn read_history(
         if commits.len() > MOST_COMMITS {
             return Err(CutoffError::object(tip, "reaches too many commits"));
         }
-        contents.add(objects, commit.tree, |_, _| ())?;
+        contents.add(objects, commit.tree, |_| ())?;
         if !boundary.contains(&id) {
             pending.extend(commit.parents);
         }
@@ -173,7 +183,6 @@ pub(crate) fn read_history(
     history.objects = contents.blobs;
     history.objects.extend(commits.iter().chain(&contents.trees));
     history.commits = commits;
-    history.trees = contents.trees;
     Ok(history)
 }
 
@@ -192,7 +201,7 @@ impl Contents {
         &mut self,
         objects: &mut impl Objects,
         root: ObjectId,
-        mut new: impl FnMut(ObjectId, Kind),
+        mut new: impl FnMut(ObjectId),
     ) -> Result<(), CutoffError> {
         let mut pending = vec![(root, 0_usize)];
         let mut buffer = Vec::new();
@@ -204,7 +213,7 @@ impl Contents {
                 return Err(CutoffError::object(id, "is a directory nested too deeply"));
             }
             objects.read_as(id, Kind::Tree, &mut buffer)?;
-            new(id, Kind::Tree);
+            new(id);
             for entry in TreeRefIter::from_bytes(&buffer, HashKind::Sha1) {
                 let entry = entry.map_err(|error| CutoffError::object(id, format!("is no valid tree: {error}")))?;
                 if let Some(what) = names::fatal(entry.filename) {
@@ -216,7 +225,7 @@ impl Contents {
                     EntryKind::Commit => {}
                     EntryKind::Blob | EntryKind::BlobExecutable | EntryKind::Link => {
                         if self.blobs.insert(child) {
-                            new(child, Kind::Blob);
+                            new(child);
                         }
                     }
                 }

@@ -68,6 +68,8 @@ pub struct CutRequest<'a> {
     pub deny: &'a [Deny],
     /// What to do with submodules.
     pub submodules: Submodules,
+    /// What the objects of the result may inflate to: see [`Expectation::most_inflated`].
+    pub most_inflated: Option<u64>,
     /// Where to write; absent or an empty directory.
     pub dest: &'a Path,
     /// The case, for the evidence.
@@ -89,6 +91,7 @@ impl<'a> CutRequest<'a> {
             history,
             deny: &[],
             submodules: Submodules::Keep,
+            most_inflated: None,
             dest,
             case_id: None,
             clone_url: None,
@@ -164,7 +167,11 @@ pub fn cut(request: &CutRequest<'_>) -> Result<CutReport, CutoffError> {
     let result = written
         .objects(&mut source, request.history)
         .and_then(|contents| written.files(&mut source, &contents))
-        .and_then(|()| inspect(request, timestep, &tip));
+        .and_then(|()| {
+            // The audit takes as much memory again.
+            drop(source);
+            inspect(request, timestep, &tip)
+        });
     match result {
         Ok(evidence) => Ok(CutReport {
             evidence,
@@ -188,6 +195,7 @@ fn inspect(request: &CutRequest<'_>, timestep: Option<u32>, tip: &Tip) -> Result
         timestep,
         clone_url: request.clone_url.map(str::to_owned),
         recipe: request.recipe.map(str::to_owned),
+        most_inflated: request.most_inflated,
         ..Expectation::default()
     };
     let found = audit(request.dest, &expectation)?;

@@ -146,6 +146,17 @@ pub enum CutoffError {
         /// Why not.
         what: String,
     },
+    /// The objects of a folder inflate to more than is read of something that nobody vouches for.
+    #[error(
+        "the objects in `{}` inflate to more than {most} bytes; if that is honest, say in `most_inflated` how much is",
+        path.display()
+    )]
+    TooMuch {
+        /// The folder of objects.
+        path: PathBuf,
+        /// How much was allowed.
+        most: u64,
+    },
     /// A checkout just made does not pass its own audit; it was taken away again.
     #[error("the checkout in `{}` fails its audit ({count} findings): {first}", path.display())]
     Leaks {

@@ -21,6 +21,8 @@ mod fetch;
 #[cfg(feature = "audit")]
 mod files;
 #[cfg(feature = "audit")]
+mod limits;
+#[cfg(feature = "audit")]
 mod loose;
 #[cfg(feature = "audit")]
 mod names;
@@ -28,6 +30,8 @@ mod names;
 mod objects;
 #[cfg(feature = "audit")]
 mod pack;
+#[cfg(feature = "git")]
+mod pack_copy;
 #[cfg(feature = "git")]
 mod pack_write;
 #[cfg(feature = "git")]

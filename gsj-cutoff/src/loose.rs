@@ -1,6 +1,6 @@
 //! Reading loose objects with distrust: no link is followed, and no more is inflated than the header promises.
 
-use crate::pack::{Inflater, LARGEST_OBJECT};
+use crate::pack::{LARGEST_OBJECT, Reader};
 use gix::ObjectId;
 use gix::objs::Kind;
 use rustix::fs::{Mode, OFlags};
@@ -26,9 +26,10 @@ pub(crate) fn holds(objects_dir: &Path, id: &gix::oid) -> bool {
 pub(crate) fn read(
     objects_dir: &Path,
     id: ObjectId,
-    inflater: &mut Inflater,
+    reader: &mut Reader,
     out: &mut Vec<u8>,
 ) -> Result<Option<Kind>, String> {
+    reader.begin(out);
     let path = path(objects_dir, &id);
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match rustix::fs::open(&path, flags, Mode::empty()) {
@@ -42,17 +43,20 @@ pub(crate) fn read(
     }
     // What cannot be compressed grows by a few bytes in every 16 KiB.
     let most = LARGEST_OBJECT + LARGEST_OBJECT / 1024 + 1024;
+    reader.permit(found.len());
     let mut compressed = Vec::with_capacity(usize::try_from(found.len().min(most)).unwrap_or(0));
     file.take(most + 1).read_to_end(&mut compressed).map_err(|error| format!("unreadable: {error}"))?;
 
     let mut head = [0_u8; LONGEST_HEADER];
-    let filled = inflater.start(&compressed, &mut head)?;
+    let filled = reader.inflater.start(&compressed, &mut head)?;
     let (kind, size, header) = parse_header(&head[..filled]).ok_or("has no valid header")?;
     if size > LARGEST_OBJECT {
         return Err(too_large(size));
     }
+    reader.spend(size)?;
+    reader.permit(size);
     let size = usize::try_from(size).map_err(|_| too_large(size))?;
-    let consumed = inflater.exactly(&compressed, header + size, out)?;
+    let consumed = reader.inflater.exactly(&compressed, header + size, out)?;
     if consumed != compressed.len() {
         return Err("is followed by bytes that belong to no object".into());
     }

@@ -52,13 +52,15 @@ pub(crate) fn refusal(name: &[u8]) -> Option<&'static str> {
     fatal(name)
 }
 
-/// Finds two names of one directory that differ only by case.
-pub(crate) fn case_collision<'a>(names: impl Iterator<Item = &'a [u8]>) -> Option<&'a [u8]> {
+/// Finds two names of one directory that are the same or differ only by case; gives the second and says which.
+pub(crate) fn collision<'a>(names: impl Iterator<Item = &'a [u8]>) -> Option<(&'a [u8], &'static str)> {
     let mut seen = BTreeMap::new();
     for name in names {
         let folded = String::from_utf8_lossy(name).to_lowercase();
-        if seen.insert(folded, name).is_some() {
-            return Some(name);
+        match seen.insert(folded, name) {
+            None => {}
+            Some(other) if other == name => return Some((name, "its name stands there twice")),
+            Some(_) => return Some((name, "another name differs from it only by case")),
         }
     }
     None
@@ -172,8 +174,10 @@ mod tests {
 
     #[test]
     fn case_collisions_are_found_beyond_ascii() {
-        assert_eq!(case_collision([&b"a"[..], b"b"].into_iter()), None);
-        assert_eq!(case_collision([&b"A"[..], b"a"].into_iter()), Some(&b"a"[..]));
-        assert!(case_collision(["Ö".as_bytes(), "ö".as_bytes()].into_iter()).is_some());
+        let found = |names: [&'static str; 2]| collision(names.map(str::as_bytes).into_iter()).map(|(_, what)| what);
+        assert_eq!(found(["a", "b"]), None);
+        assert_eq!(found(["A", "a"]), Some("another name differs from it only by case"));
+        assert_eq!(found(["Ö", "ö"]), Some("another name differs from it only by case"));
+        assert_eq!(found(["a", "a"]), Some("its name stands there twice"));
     }
 }

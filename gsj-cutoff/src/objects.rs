@@ -1,6 +1,7 @@
 //! Reading git objects: from a source, and from a folder that is distrusted altogether.
 
 use crate::error::CutoffError;
+use crate::limits::Limits;
 use crate::loose;
 use crate::pack::{Pack, Reader, Spot};
 use gix::ObjectId;
@@ -11,6 +12,7 @@ use std::fs;
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub(crate) use crate::pack::LARGEST_OBJECT;
 
@@ -43,10 +45,15 @@ fn compared(id: ObjectId, kind: Kind, content: &[u8]) -> Result<Kind, String> {
 /// Alternates are followed, since an object is what its id says wherever it stands; of each folder only regular files
 /// are opened, so that a pipe or a link planted there is passed over.
 pub(crate) struct Source {
-    folders: Vec<PathBuf>,
-    packs: Vec<Pack>,
+    store: Arc<Store>,
     reader: Reader,
     verified: bool,
+}
+
+struct Store {
+    folders: Vec<PathBuf>,
+    packs: Vec<Pack>,
+    limits: Limits,
 }
 
 impl Source {
@@ -74,7 +81,21 @@ impl Source {
                 packs.push(Pack::open(&index).map_err(fault)?);
             }
         }
-        Ok(Self { folders, packs, reader: Reader::default(), verified: true })
+        let limits = Limits::of(u64::MAX);
+        let reader = Reader::new(limits.clone());
+        Ok(Self { store: Arc::new(Store { folders, packs, limits }), reader, verified: true })
+    }
+
+    /// Another reader of the same objects, for another thread.
+    #[cfg(feature = "git")]
+    pub(crate) fn another(&self) -> Self {
+        let reader = Reader::new(self.store.limits.clone());
+        Self { store: Arc::clone(&self.store), reader, verified: self.verified }
+    }
+
+    #[cfg(feature = "git")]
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.store.limits
     }
 
     /// Leaves the comparison of content and id to the audit that follows.
@@ -83,19 +104,24 @@ impl Source {
         self.verified = verified;
     }
 
-    /// The first pack that holds an object, in the order of the packs' names.
-    pub(crate) fn locate(&self, id: &gix::oid) -> Option<Spot> {
-        let packs = self.packs.iter().zip(0_u32..);
-        packs.filter_map(|(pack, number)| Some(Spot { pack: number, offset: pack.find(id)? })).next()
+    /// The first pack that holds an object, in the order of the packs' names, and where in its index.
+    #[cfg(feature = "git")]
+    pub(crate) fn locate(&self, id: &gix::oid) -> Option<(usize, u32)> {
+        self.store.packs.iter().enumerate().find_map(|(number, pack)| Some((number, pack.position(id)?)))
     }
 
     #[cfg(feature = "git")]
-    pub(crate) fn pack(&self, spot: Spot) -> Option<&Pack> {
-        self.packs.get(spot.pack as usize)
+    pub(crate) fn packs(&self) -> &[Pack] {
+        &self.store.packs
+    }
+
+    fn spot(&self, id: &gix::oid) -> Option<Spot> {
+        let packs = self.store.packs.iter().zip(0_u32..);
+        packs.filter_map(|(pack, number)| Some(Spot { pack: number, offset: pack.find(id)? })).next()
     }
 
     pub(crate) fn holds(&self, id: &gix::oid) -> bool {
-        self.locate(id).is_some() || self.folders.iter().any(|folder| loose::holds(folder, id))
+        self.spot(id).is_some() || self.store.folders.iter().any(|folder| loose::holds(folder, id))
     }
 }
 
@@ -103,11 +129,11 @@ impl Objects for Source {
     fn read(&mut self, id: ObjectId, buffer: &mut Vec<u8>) -> Result<Option<Kind>, CutoffError> {
         let fault = |what: String| CutoffError::object(id, what);
         let mut found = None;
-        if let Some(spot) = self.locate(&id) {
-            found = Some(self.reader.read(&self.packs, spot, buffer).map_err(fault)?);
+        if let Some(spot) = self.spot(&id) {
+            found = Some(self.reader.read(&self.store.packs, spot, buffer).map_err(fault)?);
         } else {
-            for folder in &self.folders {
-                found = loose::read(folder, id, &mut self.reader.inflater, buffer).map_err(fault)?;
+            for folder in &self.store.folders {
+                found = loose::read(folder, id, &mut self.reader, buffer).map_err(fault)?;
                 if found.is_some() {
                     break;
                 }
@@ -154,25 +180,23 @@ fn pack_indices(folder: &Path) -> Result<Vec<PathBuf>, CutoffError> {
     Ok(found)
 }
 
-/// What the objects of a folder may inflate to in all: in any case, and for each byte of its packs.
-const WORK: (u64, u64) = (2 << 30, 64);
-
 /// The loose and packed objects of one folder, and of nothing that it points to.
 ///
 /// Loose objects and packs are listed by the caller from a walk that follows no link; this type opens only those.
 pub(crate) struct Folder {
     objects_dir: PathBuf,
     packs: Vec<Pack>,
+    /// Every copy of every object, sorted by id.
     index: Vec<(ObjectId, Place)>,
-    /// For each first byte of an id, where the ids with a larger one begin.
-    fan: [usize; 256],
-    /// How many bytes its objects may inflate to.
-    most: u64,
+    /// For each beginning of an id, `bits` long, where the ids with a larger one begin.
+    fan: Vec<usize>,
+    bits: u32,
+    limits: Limits,
     reader: Reader,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+pub(crate) enum Place {
     Loose,
     Packed(Spot),
 }
@@ -180,11 +204,13 @@ enum Place {
 impl Folder {
     /// Opens the objects in `objects_dir`: the loose ones named, and the packs whose index files are named.
     ///
-    /// Gives what cannot be read as pairs of file and reason.
+    /// They may inflate to `most` bytes, or what is honest for such packs. Gives what cannot be read as pairs of file
+    /// and reason.
     pub(crate) fn open(
         objects_dir: &Path,
         loose: impl IntoIterator<Item = ObjectId>,
         pack_indices: &[PathBuf],
+        most: Option<u64>,
     ) -> (Self, Vec<(PathBuf, String)>) {
         let mut faults = Vec::new();
         let mut packs = Vec::new();
@@ -203,17 +229,20 @@ impl Folder {
             packs.push(pack);
         }
         index.sort_unstable();
-        let most = packs.iter().fold(WORK.0, |most, pack| most.saturating_add(pack.bytes().saturating_mul(WORK.1)));
-        let mut fan = [0; 256];
+        let packed = packs.iter().fold(0_u64, |packed, pack| packed.saturating_add(pack.bytes()));
+        let limits = Limits::of(most.unwrap_or_else(|| Limits::honest(packed)));
+        let bits = index.len().checked_ilog2().unwrap_or(0).clamp(4, 16);
+        let mut fan = vec![0; 1 << bits];
         for (id, _) in &index {
-            fan[usize::from(id.as_slice()[0])] += 1;
+            fan[beginning(id, bits)] += 1;
         }
         let mut end = 0;
         for count in &mut fan {
             end += *count;
             *count = end;
         }
-        (Self { objects_dir: objects_dir.to_owned(), packs, index, fan, most, reader: Reader::strict(most) }, faults)
+        let reader = Reader::strict(limits.clone());
+        (Self { objects_dir: objects_dir.to_owned(), packs, index, fan, bits, limits, reader }, faults)
     }
 
     /// The ids of all objects, sorted.
@@ -221,85 +250,93 @@ impl Folder {
         self.index.chunk_by(|(a, _), (b, _)| a == b).map(|same| &same[0].0)
     }
 
-    pub(crate) fn holds(&self, id: &ObjectId) -> bool {
-        let first = usize::from(id.as_slice()[0]);
+    /// All copies of all objects, sorted by id.
+    pub(crate) fn copies(&self) -> &[(ObjectId, Place)] {
+        &self.index
+    }
+
+    /// Where among the copies an object's first one is.
+    pub(crate) fn position(&self, id: &gix::oid) -> Option<usize> {
+        let first = beginning(id, self.bits);
         let start = first.checked_sub(1).map_or(0, |before| self.fan[before]);
-        let at = start + self.index[start..self.fan[first]].partition_point(|(other, _)| other < id);
-        self.index.get(at).is_some_and(|(other, _)| other == id)
+        let at =
+            start + self.index[start..self.fan[first]].partition_point(|(other, _)| other.as_slice() < id.as_bytes());
+        self.index.get(at).is_some_and(|(other, _)| other.as_slice() == id.as_bytes()).then_some(at)
     }
 
-    /// Compares content and id of every copy of every object but those to be passed over, and gives what is wrong.
-    ///
-    /// Objects are taken in the order in which they stand, by as many threads as there is work for: deltas follow their
-    /// bases closely, so hardly any chain is followed twice.
-    pub(crate) fn verify(&self, pass_over: impl Fn(&ObjectId) -> bool + Sync) -> Vec<(ObjectId, String)> {
-        const WORTH_A_THREAD: usize = 4_000;
-        const MOST_THREADS: usize = 4;
-        // All copies of an object are read: only one of them was seen by whoever passed it over.
-        let same = |a: usize, b: usize| self.index.get(a).map(|(id, _)| id) == self.index.get(b).map(|(id, _)| id);
-        let copies = |at: usize| same(at, at + 1) || at.checked_sub(1).is_some_and(|before| same(at, before));
-        let mut wanted: Vec<(Place, ObjectId)> = (0..self.index.len())
-            .filter(|at| copies(*at) || !pass_over(&self.index[*at].0))
-            .map(|at| (self.index[at].1, self.index[at].0))
-            .collect();
-        wanted.sort_unstable();
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let threads = (wanted.len() / WORTH_A_THREAD).clamp(1, cores.min(MOST_THREADS));
-        let (objects_dir, packs) = (&self.objects_dir, &self.packs);
-        let most = self.most / threads as u64;
-        let mut faults: Vec<(ObjectId, String)> = if threads == 1 {
-            verify_part(objects_dir, packs, most, &wanted)
-        } else {
-            std::thread::scope(|scope| {
-                let parts = wanted.chunks(wanted.len().div_ceil(threads));
-                let running: Vec<_> = parts
-                    .map(|part| (part, scope.spawn(move || verify_part(objects_dir, packs, most, part))))
-                    .collect();
-                let failed = |part: &[(Place, ObjectId)]| {
-                    part.iter().map(|(_, id)| (*id, "could not be verified".to_owned())).collect()
-                };
-                running.into_iter().flat_map(|(part, thread)| thread.join().unwrap_or_else(|_| failed(part))).collect()
-            })
-        };
-        faults.sort();
-        faults
+    pub(crate) fn holds(&self, id: &gix::oid) -> bool {
+        self.position(id).is_some()
     }
-}
 
-fn verify_part(objects_dir: &Path, packs: &[Pack], most: u64, part: &[(Place, ObjectId)]) -> Vec<(ObjectId, String)> {
-    let mut reader = Reader::strict(most);
-    let mut buffer = Vec::new();
-    let mut verify = |place, id| {
-        let kind = read(objects_dir, packs, &mut reader, (id, place), &mut buffer)?.ok_or("is missing")?;
-        compared(id, kind, &buffer)
-    };
-    part.iter().filter_map(|(place, id)| Some((*id, verify(*place, *id).err()?))).collect()
-}
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
 
-fn read(
-    objects_dir: &Path,
-    packs: &[Pack],
-    reader: &mut Reader,
-    (id, place): (ObjectId, Place),
-    buffer: &mut Vec<u8>,
-) -> Result<Option<Kind>, String> {
-    match place {
-        Place::Loose => {
-            let found = loose::read(objects_dir, id, &mut reader.inflater, buffer)?;
-            reader.spend(buffer.len() as u64)?;
-            Ok(found)
+    pub(crate) fn path(&self) -> &Path {
+        &self.objects_dir
+    }
+
+    /// Another reader of the same objects, for another thread.
+    pub(crate) fn checker(&self) -> Checker<'_> {
+        Checker {
+            folder: &self.objects_dir,
+            packs: &self.packs,
+            reader: Reader::strict(self.limits.clone()),
+            buffer: Vec::new(),
         }
-        Place::Packed(spot) => reader.read(packs, spot, buffer).map(Some),
+    }
+}
+
+/// The first bits of an id as a number.
+fn beginning(id: &gix::oid, bits: u32) -> usize {
+    let [first, second, ..] = id.as_bytes() else { return 0 };
+    usize::from(u16::from_be_bytes([*first, *second]) >> (16 - bits))
+}
+
+/// Reads copies of objects one after the other and compares each with its id.
+pub(crate) struct Checker<'a> {
+    folder: &'a Path,
+    packs: &'a [Pack],
+    reader: Reader,
+    buffer: Vec<u8>,
+}
+
+impl Checker<'_> {
+    /// Hands kind and content of a copy to `sound`, if they are what the id says.
+    pub(crate) fn check<T>(
+        &mut self,
+        id: ObjectId,
+        place: Place,
+        sound: impl FnOnce(Kind, &[u8]) -> T,
+    ) -> Result<T, String> {
+        match place {
+            Place::Loose => {
+                let found = loose::read(self.folder, id, &mut self.reader, &mut self.buffer)?;
+                let kind = compared(id, found.ok_or("is missing")?, &self.buffer)?;
+                Ok(sound(kind, &self.buffer))
+            }
+            Place::Packed(spot) => {
+                self.reader.begin(&mut self.buffer);
+                let content = self.reader.resolve(self.packs, spot)?;
+                // A copy that is named over and over costs no inflating, but each time a digest.
+                self.reader.spend(content.bytes.len() as u64)?;
+                let kind = compared(id, content.kind, &content.bytes)?;
+                Ok(sound(kind, &content.bytes))
+            }
+        }
     }
 }
 
 impl Objects for Folder {
     fn read(&mut self, id: ObjectId, buffer: &mut Vec<u8>) -> Result<Option<Kind>, CutoffError> {
-        let first = self.index.partition_point(|(other, _)| *other < id);
+        let Some(first) = self.position(&id) else { return Ok(None) };
         let mut fault = None;
         for (_, place) in self.index[first..].iter().take_while(|(other, _)| *other == id) {
-            let found = read(&self.objects_dir, &self.packs, &mut self.reader, (id, *place), buffer)
-                .and_then(|kind| kind.map(|kind| compared(id, kind, buffer)).transpose());
+            let found = match *place {
+                Place::Loose => loose::read(&self.objects_dir, id, &mut self.reader, buffer),
+                Place::Packed(spot) => self.reader.read(&self.packs, spot, buffer).map(Some),
+            };
+            let found = found.and_then(|kind| kind.map(|kind| compared(id, kind, buffer)).transpose());
             match found {
                 Ok(found) => return Ok(found),
                 // Another copy may be sound.

@@ -1,24 +1,30 @@
 //! Reading packs: chains of deltas resolved with a bounded cache, sizes checked before anything is inflated.
 
+use crate::limits::{BIG, Limits, Permit};
 use crate::loose::too_large;
 use gix::ObjectId;
 use gix::hash::Kind as HashKind;
 use gix::objs::Kind;
 use gix::odb::pack;
 use gix::zlib::{Decompress, FlushDecompress, Status};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use std::path::Path;
-use std::rc::Rc;
-use std::sync::OnceLock;
+
+use std::sync::{Arc, OnceLock};
 
 /// The largest object that is read, in bytes of content.
 pub(crate) const LARGEST_OBJECT: u64 = 64 << 20;
-/// What the cache of delta bases may hold, in bytes of content.
-const LARGEST_CACHE: usize = 40 << 20;
+/// The largest delta that is applied; git makes none of more than half its object.
+const LARGEST_DELTA: u64 = LARGEST_OBJECT / 2;
 /// The longest chain of deltas; git itself makes none longer than 4,095.
 const LONGEST_CHAIN: usize = 4_096;
+/// What looking at one entry of a chain costs, in bytes inflated.
+const STEP: u64 = 512;
+/// How many ends of too long chains are remembered.
+const MOST_HOPELESS: usize = 1 << 16;
 /// The most bytes that one object's chain may produce on the way.
 const MOST_WORK: u64 = 2 << 30;
 /// Where the first object of a pack stands.
@@ -84,10 +90,16 @@ impl Pack {
     }
 
     pub(crate) fn find(&self, id: &gix::oid) -> Option<u64> {
-        self.index.lookup(id).map(|at| self.index.pack_offset_at_index(at))
+        self.position(id).map(|at| self.index.pack_offset_at_index(at))
     }
 
-    fn by_offset(&self) -> &[(u64, u32)] {
+    /// Where in the index an object is named.
+    pub(crate) fn position(&self, id: &gix::oid) -> Option<u32> {
+        self.index.lookup(id)
+    }
+
+    /// Offset and position in the index of every object, by offset.
+    pub(crate) fn by_offset(&self) -> &[(u64, u32)] {
         self.by_offset.get_or_init(|| {
             let mut entries: Vec<(u64, u32)> =
                 (0..self.index.num_objects()).map(|at| (self.index.pack_offset_at_index(at), at)).collect();
@@ -96,17 +108,46 @@ impl Pack {
         })
     }
 
-    /// The id of the object that starts at an offset.
+    /// The id at a position of the index, which must be one that the index gave.
     #[cfg(feature = "git")]
-    pub(crate) fn id_at(&self, offset: u64) -> Option<ObjectId> {
-        let at = self.by_offset().binary_search_by_key(&offset, |(offset, _)| *offset).ok()?;
-        Some(self.index.oid_at_index(self.by_offset()[at].1).to_owned())
+    pub(crate) fn id(&self, position: u32) -> ObjectId {
+        self.index.oid_at_index(position).to_owned()
     }
 
-    /// Where the entry after this one starts, or the trailer.
-    fn end_of(&self, offset: u64) -> u64 {
-        let next = self.by_offset().partition_point(|(other, _)| *other <= offset);
-        self.by_offset().get(next).map_or(self.data.pack_end() as u64, |(offset, _)| *offset)
+    /// How many objects start before an offset. Looks first around `hint`, the last answer: readers move in short steps.
+    pub(crate) fn rank(&self, offset: u64, hint: usize) -> usize {
+        let entries = self.by_offset();
+        let (mut low, mut high) = (0, entries.len());
+        let mut step = 1;
+        let hint = hint.min(high);
+        if entries.get(hint).is_some_and(|(other, _)| *other < offset) {
+            low = hint + 1;
+            while let Some((other, _)) = entries.get(hint + step) {
+                if *other >= offset {
+                    high = hint + step;
+                    break;
+                }
+                low = hint + step + 1;
+                step *= 2;
+            }
+        } else {
+            high = hint;
+            while step <= hint {
+                if entries[hint - step].0 < offset {
+                    low = hint - step + 1;
+                    break;
+                }
+                high = hint - step;
+                step *= 2;
+            }
+        }
+        low + entries[low..high].partition_point(|(other, _)| *other < offset)
+    }
+
+    /// Where the first entry after an offset starts, or the trailer.
+    fn end_of(&self, offset: u64, hint: &mut usize) -> u64 {
+        *hint = self.rank(offset + 1, *hint);
+        self.by_offset().get(*hint).map_or(self.data.pack_end() as u64, |(offset, _)| *offset)
     }
 
     fn entry(&self, offset: u64) -> Result<pack::data::Entry, String> {
@@ -138,16 +179,16 @@ impl Pack {
         self.data.entry_slice(range).ok_or_else(|| "lies beyond the end of its pack".into())
     }
 
-    /// The entry at an offset, as it stands.
+    /// The entry at an offset, as it stands. It is looked for around `hint` among the others.
     #[cfg(feature = "git")]
-    pub(crate) fn raw(&self, offset: u64) -> Result<Raw<'_>, String> {
+    pub(crate) fn raw(&self, offset: u64, hint: &mut usize) -> Result<Raw<'_>, String> {
         let entry = self.entry(offset)?;
         let kind = match (entry.header.as_kind(), self.base(offset, &entry)?) {
             (_, Some(base)) => RawKind::Delta { base },
             (Some(kind), None) => RawKind::Whole(kind),
             (None, None) => return Err("is of an unknown kind".into()),
         };
-        let compressed = self.stream(entry.data_offset..self.end_of(offset))?;
+        let compressed = self.stream(entry.data_offset..self.end_of(offset, hint))?;
         Ok(Raw { kind, size: entry.decompressed_size, compressed })
     }
 }
@@ -189,97 +230,187 @@ pub(crate) struct Spot {
     pub(crate) offset: u64,
 }
 
+/// An object's content; shared with the cache.
 #[derive(Clone)]
-struct Content {
-    kind: Kind,
-    bytes: Rc<Vec<u8>>,
+pub(crate) struct Content {
+    pub(crate) kind: Kind,
+    pub(crate) bytes: Arc<Vec<u8>>,
+    /// How many deltas it took: what is too long is so whatever was in the cache.
+    depth: usize,
+}
+
+/// Mixes pack and offset of a [`Spot`]; what a pack can do with chosen offsets is bounded by the cache's size.
+#[derive(Default)]
+struct SpotHasher(u64);
+
+impl Hasher for SpotHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(u64::from(number));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let product = u128::from(self.0.rotate_left(32) ^ number) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// Reads objects out of packs.
-#[derive(Default)]
 pub(crate) struct Reader {
     pub(crate) inflater: Inflater,
     /// Whether bytes between two objects are an error.
     strict: bool,
-    /// What may be inflated in all, and what has been; `None` for what is trusted.
-    most: Option<u64>,
-    spent: u64,
+    limits: Limits,
+    /// Held while anything big is in hand.
+    permit: Option<Permit>,
     delta: Vec<u8>,
-    cache: HashMap<Spot, Content>,
+    cache: HashMap<Spot, Content, BuildHasherDefault<SpotHasher>>,
     cached: VecDeque<Spot>,
     cached_bytes: usize,
+    /// The last object that was too big for the cache; the next delta often stands on it.
+    last: Option<(Spot, Content)>,
+    /// Ends of chains that are too long; whatever stands on one of them is so too.
+    hopeless: HashSet<Spot, BuildHasherDefault<SpotHasher>>,
+    hint: usize,
 }
 
 impl Reader {
+    /// A reader of what is trusted to be a repository.
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            inflater: Inflater::default(),
+            strict: false,
+            limits,
+            permit: None,
+            delta: Vec::new(),
+            cache: HashMap::default(),
+            cached: VecDeque::new(),
+            cached_bytes: 0,
+            last: None,
+            hopeless: HashSet::default(),
+            hint: 0,
+        }
+    }
+
     /// A reader that takes bytes between objects for an error: they could hold anything.
-    ///
-    /// It inflates no more than `most` bytes in all, deltas on the way included.
-    pub(crate) fn strict(most: u64) -> Self {
-        Self { strict: true, most: Some(most), ..Self::default() }
+    pub(crate) fn strict(limits: Limits) -> Self {
+        Self { strict: true, ..Self::new(limits) }
     }
 
     /// Reads the object at a place into `out`. The digest is the caller's business.
     pub(crate) fn read(&mut self, packs: &[Pack], spot: Spot, out: &mut Vec<u8>) -> Result<Kind, String> {
+        self.begin(out);
         let content = self.resolve(packs, spot)?;
-        out.clear();
-        match Rc::try_unwrap(content.bytes) {
+        self.last = None;
+        match Arc::try_unwrap(content.bytes) {
             Ok(bytes) => *out = bytes,
             Err(shared) => out.extend_from_slice(&shared),
         }
         Ok(content.kind)
     }
 
-    fn resolve(&mut self, packs: &[Pack], spot: Spot) -> Result<Content, String> {
+    /// Gives back what the last object took.
+    pub(crate) fn begin(&mut self, out: &mut Vec<u8>) {
+        out.clear();
+        for buffer in [out, &mut self.delta] {
+            if buffer.capacity() > BIG {
+                *buffer = Vec::new();
+            }
+        }
+        // Whatever was big is gone, but for the one object that the next may stand on.
+        if self.last.is_none() {
+            self.permit = None;
+        }
+    }
+
+    /// Finds the content of the object at a place.
+    pub(crate) fn resolve(&mut self, packs: &[Pack], spot: Spot) -> Result<Content, String> {
         let pack = packs.get(spot.pack as usize).ok_or("is in no pack that is open")?;
+        let last = self.last.take();
         let mut chain = Vec::new();
         let mut at = spot;
         let mut content = loop {
             if let Some(hit) = self.cache.get(&at) {
-                break hit.clone();
+                break Some(hit.clone());
+            }
+            if let Some((_, hit)) = last.as_ref().filter(|(spot, _)| *spot == at) {
+                self.last = Some((at, hit.clone()));
+                break Some(hit.clone());
             }
             let entry = pack.entry(at.offset)?;
-            match pack.base(at.offset, &entry)? {
-                Some(base) => {
-                    chain.push((at, entry));
-                    if chain.len() > LONGEST_CHAIN {
-                        return Err("is the end of an endless chain of deltas".into());
-                    }
-                    at.offset = base;
-                }
+            let base = pack.base(at.offset, &entry)?;
+            chain.push((at, entry));
+            self.limits.spend(STEP)?;
+            match base {
+                Some(base) => at.offset = base,
+                None => break None,
+            }
+            if chain.len() > LONGEST_CHAIN || self.hopeless.contains(&at) {
+                return Err(self.endless(spot));
+            }
+        };
+        let deltas = content.as_ref().map_or_else(|| chain.len().saturating_sub(1), |hit| hit.depth + chain.len());
+        if deltas > LONGEST_CHAIN {
+            return Err(self.endless(spot));
+        }
+        // The last big object is either in hand now or gone.
+        drop(last);
+        let mut work = 0;
+        // The deltas are inflated one by one as they are applied, so that a long chain of large ones is never held.
+        while let Some((at, entry)) = chain.pop() {
+            let next = match content.take() {
                 None => {
                     let kind = entry.header.as_kind().ok_or("is of an unknown kind")?;
                     let mut bytes = Vec::new();
                     self.inflate(pack, at.offset, &entry, &mut bytes)?;
-                    let content = Content { kind, bytes: Rc::new(bytes) };
-                    // Commits are hardly ever the base of anything, and would drive out what is.
-                    if kind != Kind::Commit || !chain.is_empty() {
-                        self.keep(at, &content);
-                    }
-                    break content;
+                    Content { kind, bytes: Arc::new(bytes), depth: 0 }
                 }
+                Some(base) => {
+                    if entry.decompressed_size > LARGEST_DELTA {
+                        return Err(format!(
+                            "is a delta of {} bytes, which git makes none of",
+                            entry.decompressed_size
+                        ));
+                    }
+                    let mut delta = std::mem::take(&mut self.delta);
+                    let applied = self.inflate(pack, at.offset, &entry, &mut delta).and_then(|()| {
+                        self.permit(promised(&delta).unwrap_or(0));
+                        apply(&base.bytes, &delta)
+                    });
+                    self.delta = delta;
+                    let bytes = applied?;
+                    work += bytes.len() as u64;
+                    self.limits.spend(bytes.len() as u64)?;
+                    if work > MOST_WORK {
+                        return Err("takes a chain of deltas too costly to follow".into());
+                    }
+                    Content { kind: base.kind, bytes: Arc::new(bytes), depth: base.depth + 1 }
+                }
+            };
+            // Commits are hardly ever the base of anything, and would drive out what is.
+            if next.kind != Kind::Commit || !chain.is_empty() {
+                self.keep(at, &next);
             }
-        };
-        let mut work = 0;
-        // The deltas are inflated one by one as they are applied, so that a long chain of large ones is never held.
-        while let Some((at, entry)) = chain.pop() {
-            let mut delta = std::mem::take(&mut self.delta);
-            let applied =
-                self.inflate(pack, at.offset, &entry, &mut delta).and_then(|()| apply(&content.bytes, &delta));
-            self.delta = delta;
-            let bytes = applied?;
-            work += bytes.len() as u64;
-            self.spend(bytes.len() as u64)?;
-            if work > MOST_WORK {
-                return Err("takes a chain of deltas too costly to follow".into());
-            }
-            content = Content { kind: content.kind, bytes: Rc::new(bytes) };
-            self.keep(at, &content);
+            content = Some(next);
         }
-        // A large delta is not worth keeping the memory for.
-        if self.delta.capacity() > LARGEST_CACHE / 8 {
-            self.delta = Vec::new();
+        content.ok_or_else(|| "is not there".into())
+    }
+
+    fn endless(&mut self, spot: Spot) -> String {
+        if self.hopeless.len() >= MOST_HOPELESS {
+            self.hopeless.clear();
         }
-        Ok(content)
+        self.hopeless.insert(spot);
+        "is the end of an endless chain of deltas".into()
     }
 
     fn inflate(
@@ -290,8 +421,9 @@ impl Reader {
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
         let size = usize::try_from(entry.decompressed_size).map_err(|_| too_large(entry.decompressed_size))?;
-        self.spend(entry.decompressed_size)?;
-        let end = if self.strict { pack.end_of(offset) } else { pack.data.pack_end() as u64 };
+        self.limits.spend(entry.decompressed_size)?;
+        self.permit(entry.decompressed_size);
+        let end = if self.strict { pack.end_of(offset, &mut self.hint) } else { pack.data.pack_end() as u64 };
         let stream = pack.stream(entry.data_offset..end)?;
         let consumed = self.inflater.exactly(stream, size, out)?;
         if self.strict && consumed != stream.len() {
@@ -300,22 +432,25 @@ impl Reader {
         Ok(())
     }
 
-    /// Counts what is inflated.
-    pub(crate) fn spend(&mut self, bytes: u64) -> Result<(), String> {
-        self.spent = self.spent.saturating_add(bytes);
-        match self.most {
-            Some(most) if self.spent > most => {
-                Err(format!("is not read: all objects together inflate to more than {most} bytes"))
-            }
-            _ => Ok(()),
+    /// Waits until nobody else has anything big in hand, if this is big.
+    pub(crate) fn permit(&mut self, bytes: u64) {
+        if bytes > BIG as u64 && self.permit.is_none() {
+            self.permit = Some(self.limits.permit());
         }
     }
 
+    /// Counts what is inflated.
+    pub(crate) fn spend(&self, bytes: u64) -> Result<(), String> {
+        self.limits.spend(bytes)
+    }
+
     fn keep(&mut self, spot: Spot, content: &Content) {
-        if content.bytes.len() > LARGEST_CACHE / 8 {
+        let most = self.limits.cache();
+        if content.bytes.len() > BIG.min(most / 4) {
+            self.last = Some((spot, content.clone()));
             return;
         }
-        while self.cached_bytes + content.bytes.len() > LARGEST_CACHE {
+        while self.cached_bytes + content.bytes.len() > most {
             let Some(oldest) = self.cached.pop_front() else { break };
             if let Some(gone) = self.cache.remove(&oldest) {
                 self.cached_bytes -= gone.bytes.len();
@@ -326,6 +461,13 @@ impl Reader {
             self.cached.push_back(spot);
         }
     }
+}
+
+/// The size of what a delta makes, as its head promises.
+fn promised(delta: &[u8]) -> Option<u64> {
+    let mut rest = delta;
+    size(&mut rest)?;
+    size(&mut rest)
 }
 
 /// Applies a delta to its base.

@@ -1,10 +1,7 @@
 //! Writing one pack and its index, byte for byte the same for the same objects in the same order.
 
 use crate::error::CutoffError;
-use crate::objects::{Objects as _, Source};
-use crate::pack::{Raw, RawKind};
 use gix::ObjectId;
-use gix::hashtable::HashMap;
 use gix::objs::Kind;
 use gix::zlib::stream::deflate::{Compress, FlushCompress};
 use gix::zlib::{Compression, Status};
@@ -16,24 +13,15 @@ use std::path::{Path, PathBuf};
 
 /// Buffered bytes of a pack before they are written.
 const BUFFER: usize = 1 << 18;
-/// The longest chain of deltas that is taken over from a source.
-const LONGEST_CHAIN: usize = 4_096;
-
-/// What is known of an object that belongs into the pack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Wanted,
-    Written(u64),
-}
 
 /// Writes the objects of a cut as one pack.
 pub(crate) struct PackWriter {
     path: PathBuf,
     out: Hashed,
     entries: Vec<(ObjectId, u32, u64)>,
-    states: HashMap<ObjectId, State>,
-    compress: Compress,
-    buffer: Vec<u8>,
+    /// Made when they are first needed: each takes some hundred kilobytes.
+    compress: Option<Compress>,
+    store: Option<Compress>,
     deflated: Vec<u8>,
 }
 
@@ -61,92 +49,60 @@ impl Hashed {
 }
 
 impl PackWriter {
-    /// Begins a pack in a folder that will hold exactly the objects named.
-    pub(crate) fn begin(folder: &Path, wanted: impl Iterator<Item = ObjectId>) -> Result<Self, CutoffError> {
-        let states: HashMap<ObjectId, State> = wanted.map(|id| (id, State::Wanted)).collect();
+    /// Begins a pack in a folder that will hold so many objects, each added once.
+    pub(crate) fn begin(folder: &Path, objects: usize) -> Result<Self, CutoffError> {
         let path = folder.join("pack-unfinished.pack");
         let fault = |error| CutoffError::file("write", &path, error);
         let file = create(&path).map_err(fault)?;
         let mut out = Hashed { file, digest: Sha1::new(), pending: Vec::with_capacity(BUFFER), offset: 0 };
-        let count =
-            u32::try_from(states.len()).map_err(|_| fault(io::Error::other("more objects than a pack holds")))?;
+        let count = u32::try_from(objects).map_err(|_| fault(io::Error::other("more objects than a pack holds")))?;
         out.put(&[&b"PACK\0\0\0\x02"[..], &count.to_be_bytes()].concat()).map_err(fault)?;
         Ok(Self {
             path: path.clone(),
             out,
-            entries: Vec::with_capacity(states.len()),
-            states,
-            compress: Compress::new(Compression::BEST_SPEED),
-            buffer: Vec::new(),
+            entries: Vec::with_capacity(objects),
+            compress: None,
+            store: None,
             deflated: Vec::new(),
         })
     }
 
-    /// Adds an object whole.
-    pub(crate) fn add(&mut self, id: ObjectId, kind: Kind, content: &[u8]) -> Result<(), CutoffError> {
-        if matches!(self.states.get(&id), Some(State::Written(_)) | None) {
-            return Ok(());
-        }
+    /// Adds an object whole, compressed or stored as it is.
+    pub(crate) fn add(
+        &mut self,
+        id: ObjectId,
+        kind: Kind,
+        content: &[u8],
+        compression: Compression,
+    ) -> Result<(), CutoffError> {
         let mut deflated = std::mem::take(&mut self.deflated);
-        let done = deflate(&mut self.compress, content, &mut deflated)
+        let compress = if compression == Compression::NONE { &mut self.store } else { &mut self.compress };
+        let compress = compress.get_or_insert_with(|| Compress::new(compression));
+        let done = deflate(compress, content, &mut deflated)
             .map_err(|error| CutoffError::object(id, format!("cannot be compressed: {error}")))
             .and_then(|()| self.entry(id, type_number(kind), content.len() as u64, &[], &deflated));
         self.deflated = deflated;
         done
     }
 
-    /// Adds an object as it stands in the source: as a delta where its base is wanted too, which then comes before it.
-    pub(crate) fn copy(&mut self, source: &mut Source, id: ObjectId) -> Result<(), CutoffError> {
-        let mut stack = vec![id];
-        while let Some(&id) = stack.last() {
-            if self.states.get(&id) != Some(&State::Wanted) {
-                stack.pop();
-                continue;
-            }
-            let fault = |what: String| CutoffError::object(id, what);
-            let spot = source.locate(&id);
-            let raw = match spot.and_then(|spot| Some((source.pack(spot)?, spot.offset))) {
-                Some((pack, offset)) => Some((pack, pack.raw(offset).map_err(fault)?)),
-                None => None,
-            };
-            match raw {
-                Some((_, Raw { kind: RawKind::Whole(kind), size, compressed })) => {
-                    self.entry(id, type_number(kind), size, &[], compressed)?;
-                }
-                Some((pack, Raw { kind: RawKind::Delta { base }, size, compressed })) => {
-                    let base_id = pack.id_at(base);
-                    // A base may stand in another pack too, and then it is that copy which was written: its content is
-                    // the same, so the delta fits.
-                    match base_id.and_then(|base_id| Some((base_id, *self.states.get(&base_id)?))) {
-                        Some((_, State::Written(at))) => {
-                            let distance = distance(self.out.offset - at);
-                            self.entry(id, 6, size, &distance, compressed)?;
-                        }
-                        Some((base_id, State::Wanted)) => {
-                            if stack.len() > LONGEST_CHAIN {
-                                return Err(fault("is the end of an endless chain of deltas".into()));
-                            }
-                            stack.push(base_id);
-                            continue;
-                        }
-                        None => self.whole(source, id)?,
-                    }
-                }
-                None => self.whole(source, id)?,
-            }
-            stack.pop();
-        }
-        Ok(())
+    /// Where the next entry will stand.
+    pub(crate) fn offset(&self) -> u64 {
+        self.out.offset
     }
 
-    fn whole(&mut self, source: &mut Source, id: ObjectId) -> Result<(), CutoffError> {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let done = match source.read(id, &mut buffer)? {
-            Some(kind) => self.add(id, kind, &buffer),
-            None => Err(CutoffError::object(id, "is missing")),
-        };
-        self.buffer = buffer;
-        done
+    /// Adds an object as it stands in another pack, or a delta whose base stands at an offset of this one.
+    pub(crate) fn take(
+        &mut self,
+        id: ObjectId,
+        kind: Option<Kind>,
+        base: u64,
+        size: u64,
+        compressed: &[u8],
+    ) -> Result<(), CutoffError> {
+        match kind {
+            Some(kind) => self.entry(id, type_number(kind), size, &[], compressed),
+            None => self.entry(id, 6, size, &distance(self.out.offset - base), compressed),
+        }
     }
 
     fn entry(
@@ -166,7 +122,6 @@ impl PackWriter {
             self.out.put(part).map_err(fault)?;
         }
         self.entries.push((id, checksum.finalize(), at));
-        self.states.insert(id, State::Written(at));
         Ok(())
     }
 
@@ -279,6 +234,7 @@ fn deflate(compress: &mut Compress, content: &[u8], out: &mut Vec<u8>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Limits;
     use crate::pack::{Pack, Reader, Spot};
     use proptest::prelude::*;
 
@@ -306,17 +262,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_packed_reads_back(contents in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..3_000), 1..6)) {
+        fn what_is_packed_reads_back(contents in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..3_000), 1..6), stored: bool) {
+            let level = if stored { Compression::NONE } else { Compression::BEST_SPEED };
             let folder = tempfile::TempDir::new().expect("temporary folder");
             let id = |content: &[u8]| gix::objs::compute_hash(gix::hash::Kind::Sha1, Kind::Blob, content).expect("digests");
-            let mut writer = PackWriter::begin(folder.path(), contents.iter().map(|content| id(content))).expect("begins");
+            let mut writer = PackWriter::begin(folder.path(), contents.len()).expect("begins");
             for content in &contents {
-                writer.add(id(content), Kind::Blob, content).expect("adds");
+                writer.add(id(content), Kind::Blob, content, level).expect("adds");
             }
             let [_, index] = writer.finish().expect("finishes");
             let packs = [Pack::open(&index).expect("opens")];
             prop_assert_eq!(packs[0].fault(), None);
-            let mut reader = Reader::strict(u64::MAX);
+            let mut reader = Reader::strict(Limits::of(u64::MAX));
             let mut out = Vec::new();
             for content in &contents {
                 let offset = packs[0].find(&id(content)).expect("is indexed");

@@ -4,6 +4,7 @@
 //! one SHA-1 for each file, the digests added up. So the same diff must be made (Myers, git's indentation heuristic,
 //! three lines of context, no renames) and the same reader of its lines be run.
 
+use crate::closure::DEEPEST;
 use crate::error::CutoffError;
 use crate::objects::Objects;
 use gix::ObjectId;
@@ -18,6 +19,8 @@ use std::collections::BTreeMap;
 const CONTEXT: usize = 3;
 /// How many bytes git looks at to tell binary content from text.
 const LOOKED_AT: usize = 8_000;
+/// The most files and directories of one change; more is taken for an attack.
+const MOST_CHANGES: usize = 1_000_000;
 
 type Entry = (EntryMode, ObjectId);
 
@@ -49,8 +52,7 @@ fn entries(objects: &mut impl Objects, tree: Option<ObjectId>) -> Result<BTreeMa
     Ok(tree.entries.iter().map(|entry| (key(entry), (entry.mode, entry.oid.to_owned()))).collect())
 }
 
-/// Tells of all files that differ. Recursion ends: a tree cannot hold itself, and `walk`ed trees are bounded in depth
-/// by the length of the path.
+/// Tells of all files that differ. Recursion ends, since a path may have so many parts and no more.
 fn trees(
     objects: &mut impl Objects,
     patch: &mut Patch,
@@ -58,12 +60,12 @@ fn trees(
     before: Option<ObjectId>,
     after: Option<ObjectId>,
 ) -> Result<(), CutoffError> {
-    const LONGEST_PATH: usize = 4_096;
     if before == after {
         return Ok(());
     }
-    if path.len() > LONGEST_PATH {
-        return Err(CutoffError::Refused { path: crate::names::shown(path), what: "it is nested too deeply" });
+    let refused = |path: &[u8], what| Err(CutoffError::Refused { path: crate::names::shown(path), what });
+    if path.iter().filter(|byte| **byte == b'/').count() > DEEPEST {
+        return refused(path, "it is nested too deeply");
     }
     let (old, new) = (entries(objects, before)?, entries(objects, after)?);
     let mut names: Vec<&Vec<u8>> = old.keys().chain(new.keys()).collect();
@@ -73,6 +75,10 @@ fn trees(
         let (was, is) = (old.get(name), new.get(name));
         if was == is {
             continue;
+        }
+        patch.changes += 1;
+        if patch.changes > MOST_CHANGES {
+            return refused(path, "the change has too many entries");
         }
         let length = path.len();
         path.extend_from_slice(name);
@@ -217,6 +223,8 @@ struct Patch {
     any: bool,
     /// After a binary change git takes the next file's first line for the end of that change and leaves it out.
     swallow: bool,
+    /// How many files and directories were told of.
+    changes: usize,
 }
 
 impl Patch {

@@ -9,7 +9,6 @@ use crate::patch_id;
 use crate::source::SourceRepository;
 use gix::ObjectId;
 use gix::hashtable::HashSet;
-use gix::objs::Kind;
 use std::collections::{BTreeSet, VecDeque};
 
 /// The commit to cut at, and the branch that names it afterwards.
@@ -180,11 +179,39 @@ fn walk(
 }
 
 /// The objects of the kept commits: commits first, then trees and files in the order in which the commits name them.
-pub(crate) fn objects(source: &mut Source, kept: &Kept) -> Result<Vec<(ObjectId, Kind)>, CutoffError> {
-    let mut objects: Vec<(ObjectId, Kind)> = kept.commits.iter().map(|(id, _)| (*id, Kind::Commit)).collect();
+///
+/// Each thread walks some of the trees and leaves out what it met before; taken together in order and without what
+/// another met before, that is what one thread would give.
+pub(crate) fn objects(source: &Source, kept: &Kept) -> Result<Vec<ObjectId>, CutoffError> {
+    let threads = source.limits().threads(kept.commits.len());
+    let chunks = kept.commits.chunks(kept.commits.len().div_ceil(threads).max(1));
+    let walked: Vec<_> = if threads == 1 {
+        chunks.map(|chunk| trees_and_files(source, chunk)).collect()
+    } else {
+        std::thread::scope(|scope| {
+            let running: Vec<_> =
+                chunks.map(|chunk| (chunk, scope.spawn(move || trees_and_files(source, chunk)))).collect();
+            let failed = |chunk: &[(ObjectId, ObjectId)]| {
+                let id = chunk.first().map(|(id, _)| id.to_string()).unwrap_or_default();
+                Err(CutoffError::object(id, "could not be walked"))
+            };
+            running.into_iter().map(|(chunk, thread)| thread.join().unwrap_or_else(|_| failed(chunk))).collect()
+        })
+    };
+    let mut objects: Vec<ObjectId> = kept.commits.iter().map(|(id, _)| *id).collect();
+    let mut seen = HashSet::default();
+    for part in walked {
+        objects.extend(part?.into_iter().filter(|id| threads == 1 || seen.insert(*id)));
+    }
+    Ok(objects)
+}
+
+fn trees_and_files(source: &Source, commits: &[(ObjectId, ObjectId)]) -> Result<Vec<ObjectId>, CutoffError> {
+    let mut source = source.another();
     let mut contents = Contents::default();
-    for (_, tree) in &kept.commits {
-        contents.add(source, *tree, |id, kind| objects.push((id, kind)))?;
+    let mut objects = Vec::new();
+    for (_, tree) in commits {
+        contents.add(&mut source, *tree, |id| objects.push(id))?;
     }
     Ok(objects)
 }

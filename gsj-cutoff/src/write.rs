@@ -5,6 +5,7 @@ use crate::error::CutoffError;
 use crate::evidence::History;
 use crate::names;
 use crate::objects::{Objects as _, Source};
+use crate::pack_copy::copy;
 use crate::pack_write::PackWriter;
 use crate::plan::{self, Kept, Tip};
 use gix::ObjectId;
@@ -13,6 +14,7 @@ use gix::hash::Kind as HashKind;
 use gix::hashtable::HashMap;
 use gix::objs::Kind;
 use gix::objs::tree::EntryKind;
+use gix::zlib::Compression;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -28,7 +30,7 @@ const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n
 /// The most content that the files of one checkout may hold, in bytes.
 const LARGEST_CHECKOUT: u64 = 1 << 30;
 
-/// How much content is kept between writing the objects and writing the files, in bytes.
+/// How much content is stored without compressing it, and kept until the files are written, in bytes.
 const KEPT_CONTENT: u64 = 16 << 20;
 
 /// The content of files by id.
@@ -95,26 +97,24 @@ impl Written<'_> {
                 .chain(self.tree.trees.iter().map(|id| (*id, Kind::Tree)))
                 .chain(blobs.into_iter().map(|id| (id, Kind::Blob)))
                 .collect();
-            let mut pack = PackWriter::begin(&folder, wanted.iter().map(|(id, _)| *id))?;
+            let mut pack = PackWriter::begin(&folder, wanted.len())?;
             let mut buffer = Vec::new();
             let mut total = 0;
             for (id, kind) in wanted {
-                source.read_as(id, kind, &mut buffer).map_err(|error| self.named(id, error))?;
+                source.read_as(id, kind, &mut buffer).map_err(|error| self.named(error))?;
                 total += buffer.len() as u64;
                 within(id, total)?;
-                pack.add(id, kind, &buffer)?;
-                if kind == Kind::Blob && total <= KEPT_CONTENT {
+                let small = total <= KEPT_CONTENT;
+                // Compressing a few pages costs more than their bytes.
+                pack.add(id, kind, &buffer, if small { Compression::NONE } else { Compression::BEST_SPEED })?;
+                if kind == Kind::Blob && small {
                     contents.insert(id, std::mem::take(&mut buffer));
                 }
             }
             pack
         } else {
             let wanted = plan::objects(source, self.kept)?;
-            let mut pack = PackWriter::begin(&folder, wanted.iter().map(|(id, _)| *id))?;
-            for (id, _) in wanted {
-                pack.copy(source, id).map_err(|error| self.named(id, error))?;
-            }
-            pack
+            copy(&folder, source, &wanted).map_err(|error| self.named(error))?
         };
         for path in pack.finish()? {
             finish(&path, 0o444, self.seconds)?;
@@ -123,12 +123,12 @@ impl Written<'_> {
     }
 
     /// Says which file it is whose object cannot be taken.
-    fn named(&self, id: ObjectId, error: CutoffError) -> CutoffError {
-        match (error, self.tree.files.iter().find(|file| file.id == id)) {
-            (CutoffError::Object { id, what }, Some(file)) => {
-                CutoffError::Object { id, what: format!("(file `{}`) {what}", names::shown(&file.path)) }
-            }
-            (error, _) => error,
+    fn named(&self, error: CutoffError) -> CutoffError {
+        let CutoffError::Object { id, what } = error else { return error };
+        let of = ObjectId::from_hex(id.as_bytes()).ok();
+        match self.tree.files.iter().find(|file| Some(file.id) == of) {
+            Some(file) => CutoffError::Object { id, what: format!("(file `{}`) {what}", names::shown(&file.path)) },
+            None => CutoffError::Object { id, what },
         }
     }
 
@@ -145,7 +145,7 @@ impl Written<'_> {
             let content = match contents.get(&file.id) {
                 Some(content) => content,
                 None => {
-                    source.read_as(file.id, Kind::Blob, &mut buffer).map_err(|error| self.named(file.id, error))?;
+                    source.read_as(file.id, Kind::Blob, &mut buffer).map_err(|error| self.named(error))?;
                     &buffer
                 }
             };

@@ -77,7 +77,7 @@ struct Listing {
 }
 
 impl DotGit {
-    pub(crate) fn read(dir: &Path, leaks: &mut Leaks) -> Result<Self, CutoffError> {
+    pub(crate) fn read(dir: &Path, most_inflated: Option<u64>, leaks: &mut Leaks) -> Result<Self, CutoffError> {
         let root = dir.join(".git");
         let unfit = |what: &str| CutoffError::NotACheckout { path: dir.to_owned(), what: what.to_owned() };
         let found = std::fs::symlink_metadata(&root).map_err(|error| CutoffError::file("look at", &root, error))?;
@@ -149,7 +149,7 @@ impl DotGit {
             .difference(&listing.pack_indices)
             .map(|name| root.join(OsStr::from_bytes(&[name, &b".pack"[..]].concat())))
             .collect();
-        let (objects, faults) = Folder::open(&objects_dir, listing.loose.iter().copied(), &indices);
+        let (objects, faults) = Folder::open(&objects_dir, listing.loose.iter().copied(), &indices, most_inflated);
         for (path, what) in faults {
             unindexed.push(path.with_extension("pack"));
             leaks.add(path.strip_prefix(dir).unwrap_or(&path).display().to_string(), what);

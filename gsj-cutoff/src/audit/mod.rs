@@ -2,8 +2,9 @@
 
 mod dot_git;
 mod forbid;
+mod reach;
 mod stray;
-mod walk;
+pub(crate) mod walk;
 mod worktree;
 
 use crate::closure;
@@ -12,7 +13,7 @@ use crate::evidence::{Evidence, History, LaterDated, ObjectSet, PageCensus, with
 use crate::names::shown;
 use dot_git::DotGit;
 use gix::ObjectId;
-use gix::hashtable::HashSet;
+use reach::Reached;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -45,6 +46,10 @@ pub struct Expectation {
     /// `timestep-T`; where it has none, the files of its `main` that are not later pages. Without a timestep the cut is
     /// what HEAD reaches, up to the shallow boundary.
     pub forbid_from: Option<PathBuf>,
+    /// How many bytes the objects may inflate to in all, deltas on the way included; with more the audit fails. By
+    /// default 8 GiB and 64 for each byte of a pack, which a few kilobytes made for it can exceed by far, and honestly
+    /// only a large file with a very long history. Say how much is honest where that is known to be so.
+    pub most_inflated: Option<u64>,
 }
 
 /// Something in a checkout that does not belong there, or that is missing.
@@ -81,16 +86,24 @@ pub(crate) struct Leaks {
     found: Vec<Leak>,
     /// How many there are of each kind: of equal words, names and numbers aside.
     kinds: BTreeMap<String, usize>,
+    /// How many are told of no kind: names can make more kinds than anyone would read.
+    uncounted: usize,
 }
 
 impl Leaks {
     /// So many of one kind are told one by one, so that none of another kind drowns among them.
     const MOST_OF_A_KIND: usize = 100;
+    /// So many kinds are told apart.
+    const MOST_KINDS: usize = 1_000;
 
     pub(crate) fn add(&mut self, where_: impl Into<String>, what: impl Into<String>) {
         let what = what.into();
         let named = |word: &&str| !word.contains('`') && !word.bytes().any(|byte| byte.is_ascii_digit());
         let kind = what.split(' ').filter(named).collect::<Vec<_>>().join(" ");
+        if self.kinds.len() >= Self::MOST_KINDS && !self.kinds.contains_key(&kind) {
+            self.uncounted += 1;
+            return;
+        }
         let count = self.kinds.entry(kind).or_default();
         *count += 1;
         if *count <= Self::MOST_OF_A_KIND {
@@ -105,6 +118,9 @@ impl Leaks {
             if let Some(more) = count.checked_sub(Self::MOST_OF_A_KIND).filter(|more| *more > 0) {
                 self.found.push(Leak { where_: "...".into(), what: format!("{more} more of: {kind}") });
             }
+        }
+        if self.uncounted > 0 {
+            self.found.push(Leak { where_: "...".into(), what: format!("{} more of other kinds", self.uncounted) });
         }
         self.found
     }
@@ -121,26 +137,25 @@ impl Leaks {
 /// or holds names that must not be written. Everything else is a leak in the result.
 pub fn audit(dir: &Path, expectation: &Expectation) -> Result<Audit, CutoffError> {
     let mut leaks = Leaks::default();
-    let mut git = DotGit::read(dir, &mut leaks)?;
+    let mut git = DotGit::read(dir, expectation.most_inflated, &mut leaks)?;
     let commit = closure::read_commit(&mut git.objects, git.head)?;
     let tree = closure::read_tree(&mut git.objects, commit.tree)?;
-    let history = closure::read_history(&mut git.objects, git.head, &git.shallow)?;
+    let (reached, faults) = reach::read(&mut git.objects, git.head, &git.shallow)?;
 
-    for id in history.objects.iter().filter(|id| !git.objects.holds(id)) {
+    for id in &reached.absent {
         leaks.add(id.to_string(), "object that HEAD reaches is missing");
     }
-    for id in history.missing {
+    for id in &reached.missing {
         leaks.add(id.to_string(), "parent commit is missing and no shallow boundary says so");
     }
-    let ids: Vec<_> = git.objects.ids().copied().collect();
-    // Commits and trees that HEAD reaches were read by the walk above.
-    for (id, what) in git.objects.verify(|id| history.commits.contains(id) || history.trees.contains(id)) {
+    for (id, what) in faults {
         leaks.add(id.to_string(), format!("object {id} {what}"));
     }
-    for id in ids.iter().filter(|id| !history.objects.contains(*id)) {
+    let ids: Vec<_> = git.objects.ids().copied().collect();
+    for id in reached.unreached(&git.objects) {
         leaks.add(id.to_string(), "object that HEAD does not reach");
     }
-    for id in git.shallow.iter().filter(|id| !history.commits.contains(*id)) {
+    for id in git.shallow.iter().filter(|id| !reached.is_commit(&git.objects, id)) {
         leaks.add(".git/shallow", format!("names a commit that HEAD does not reach, {id}"));
     }
     let head = git.head.to_string();
@@ -150,22 +165,22 @@ pub fn audit(dir: &Path, expectation: &Expectation) -> Result<Audit, CutoffError
     git.compare_index(&tree, &mut leaks);
 
     let worktree = Worktree::compare(dir, &tree, &mut leaks)?;
-    let strays = stray_objects(dir, &mut git, &worktree, &history.objects, &mut leaks)?;
+    let strays = stray_objects(dir, &mut git, &worktree, &reached, &mut leaks)?;
     if let Some(expected) = expectation.history {
         judge_history(expected, &mut git, &mut leaks)?;
     }
     let mut later_dated = Vec::new();
     if let Some(seconds) = expectation.not_after {
-        for id in &history.commits {
-            let commit = closure::read_commit(&mut git.objects, *id)?;
+        let commits: Vec<_> = reached.commit_ids(&git.objects).collect();
+        for id in commits {
+            let commit = closure::read_commit(&mut git.objects, id)?;
             if commit.seconds > seconds {
                 later_dated.push(LaterDated { commit: id.to_string(), seconds: commit.seconds });
             }
         }
-        later_dated.sort_by(|a, b| a.commit.cmp(&b.commit));
     }
     if let Some(timestep) = expectation.timestep {
-        judge_episode(timestep, &git, history.commits.len(), &tree.pages(), &worktree, &mut leaks);
+        judge_episode(timestep, &git, reached.commits, &tree.pages(), &worktree, &mut leaks);
     }
     if let Some(source) = &expectation.forbid_from {
         let cut = forbid::Cut { timestep: expectation.timestep, commit: git.head, boundary: &git.shallow };
@@ -180,7 +195,7 @@ pub fn audit(dir: &Path, expectation: &Expectation) -> Result<Audit, CutoffError
         commit: head,
         tree: commit.tree.to_string(),
         shallow: git.shallow.contains(&git.head),
-        commits: history.commits.len() as u64,
+        commits: reached.commits,
         remotes: git.remotes,
         pages: PageCensus::of(&worktree.pages),
         recipe: expectation.recipe.clone(),
@@ -195,7 +210,7 @@ fn stray_objects(
     dir: &Path,
     git: &mut DotGit,
     worktree: &Worktree,
-    reached: &HashSet,
+    reached: &Reached,
     leaks: &mut Leaks,
 ) -> Result<Vec<(String, ObjectId)>, CutoffError> {
     let mut strays = Vec::new();
@@ -209,7 +224,7 @@ fn stray_objects(
             leaks.add(where_.clone(), what);
         }
         for id in found.ids {
-            if !reached.contains(&id) {
+            if !reached.contains(&git.objects, &id) {
                 leaks.add(where_.clone(), format!("object {id} that HEAD does not reach"));
             }
             strays.push((where_.clone(), id));
@@ -259,7 +274,7 @@ fn judge_history(expected: History, git: &mut DotGit, leaks: &mut Leaks) -> Resu
 fn judge_episode(
     timestep: u32,
     git: &DotGit,
-    commits: usize,
+    commits: u64,
     tree_pages: &BTreeSet<u32>,
     worktree: &Worktree,
     leaks: &mut Leaks,

@@ -12,6 +12,8 @@ use std::path::Path;
 
 /// The most entries of a folder that are listed; more is taken for an attack.
 const MOST_ENTRIES: usize = 1_000_000;
+/// What the paths of all entries may take together, in bytes.
+const MOST_PATHS: usize = 64 << 20;
 
 /// What an entry is, its own self and not what it points to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +40,7 @@ pub(crate) struct Entry {
 pub(crate) fn list(root: &Path, skip: &[&[u8]]) -> Result<Vec<Entry>, CutoffError> {
     let mut entries = Vec::new();
     let mut pending = vec![Vec::new()];
+    let mut paths = 0_usize;
     while let Some(directory) = pending.pop() {
         let path = root.join(OsStr::from_bytes(&directory));
         let fault = |error| CutoffError::file("list", &path, error);
@@ -59,8 +62,9 @@ pub(crate) fn list(root: &Path, skip: &[&[u8]]) -> Result<Vec<Entry>, CutoffErro
             } else {
                 EntryKind::Other
             };
+            paths += relative.len();
             entries.push(Entry { path: relative, kind });
-            if entries.len() > MOST_ENTRIES {
+            if entries.len() > MOST_ENTRIES || paths > MOST_PATHS {
                 return Err(CutoffError::NotACheckout {
                     path: root.to_owned(),
                     what: "it holds too many files".into(),
@@ -76,7 +80,12 @@ pub(crate) fn list(root: &Path, skip: &[&[u8]]) -> Result<Vec<Entry>, CutoffErro
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, CutoffError> {
     let fault = |error| CutoffError::file("read", path, error);
     let file = open(path)?;
-    let mut content = Vec::new();
+    let length = file.metadata().map_err(fault)?.len();
+    if length > limit {
+        return Ok(None);
+    }
+    // One byte more, so that the end is found without growing.
+    let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or(0) + 1);
     file.take(limit + 1).read_to_end(&mut content).map_err(fault)?;
     Ok((content.len() as u64 <= limit).then_some(content))
 }

@@ -1,6 +1,6 @@
 //! Cuts of ordinary repositories, with git as the oracle of what is reached.
 
-use crate::git::{command, feed, git, git_at, snapshot, there, write};
+use crate::git::{command, feed, git, git_at, imported, pack_index, repository, snapshot, there, write};
 use gsj_cutoff::{Cut, CutRequest, CutoffError, Deny, Expectation, History, Submodules, audit, cut};
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -18,10 +18,7 @@ struct Repository {
 
 impl Repository {
     fn new() -> Self {
-        let root = TempDir::new().expect("temporary folder");
-        let work = root.path().join("work");
-        std::fs::create_dir(&work).expect("creates");
-        git(&work, &["init", "-q"]);
+        let (root, work) = repository();
         let mut script = String::new();
         for number in 0..40_i64 {
             let file = number % 7;
@@ -33,13 +30,21 @@ impl Repository {
                 21 => "from :21\nmerge :100\n".to_owned(),
                 _ => format!("from :{number}\n"),
             };
-            script +=
-                &entry("main", number + 1, START + number * 60, &from, &format!("d{}/f{file}.txt", file % 3), &text);
+            script += &imported(
+                "main",
+                number + 1,
+                START + number * 60,
+                &(number + 1).to_string(),
+                &from,
+                &format!("d{}/f{file}.txt", file % 3),
+                &text,
+            );
             if number == 20 {
-                script += &entry("side", 100, START + 86_400, "from :10\n", "side.txt", "side\n");
+                script += &imported("side", 100, START + 86_400, "100", "from :10\n", "side.txt", "side\n");
             }
         }
-        script += &entry("future", 200, START + 90_000, "from :40\n", "later.txt", "the sentence of the future\n");
+        script +=
+            &imported("future", 200, START + 90_000, "200", "from :40\n", "later.txt", "the sentence of the future\n");
         feed(&work, &["fast-import", "--quiet"], script.as_bytes());
         git(&work, &["reset", "-q", "--hard", "main"]);
         Self { root, work }
@@ -56,15 +61,6 @@ impl Repository {
     fn id(&self, revision: &str) -> String {
         git(self.work(), &["rev-parse", revision]).trim().to_owned()
     }
-}
-
-fn entry(branch: &str, mark: i64, seconds: i64, from: &str, path: &str, text: &str) -> String {
-    format!(
-        "commit refs/heads/{branch}\nmark :{mark}\ncommitter c <c@c.invalid> {seconds} +0000\ndata {}\n{mark}\n{from}M \
-         100644 inline {path}\ndata {}\n{text}\n",
-        mark.to_string().len() + 1,
-        text.len()
-    )
 }
 
 fn ids(dest: &Path) -> BTreeSet<String> {
@@ -128,17 +124,11 @@ fn a_cut_holds_exactly_what_git_reaches_however_the_source_is_packed() {
         );
         assert_eq!((report.evidence.branch, report.evidence.shallow), (None, false));
         sound(&repository, &dest);
-        let pack = git(&dest, &["verify-pack", "-v", &pack_of(&dest)]);
+        let pack = git(&dest, &["verify-pack", "-v", &pack_index(&dest).display().to_string()]);
         if name == "packed" || name == "ref-deltas" {
             assert!(pack.contains("chain length"), "deltas are taken over: {pack}");
         }
     }
-}
-
-fn pack_of(dest: &Path) -> String {
-    let mut found =
-        std::fs::read_dir(dest.join(".git/objects/pack")).expect("lists").map(|entry| entry.expect("entry").path());
-    found.find(|path| path.extension().is_some_and(|it| it == "idx")).expect("one pack").display().to_string()
 }
 
 #[test]
@@ -289,10 +279,7 @@ fn patch_ids_are_those_of_git() {
     if !there() {
         return;
     }
-    let root = TempDir::new().expect("temporary folder");
-    let work = root.path().join("work");
-    std::fs::create_dir(&work).expect("creates");
-    git(&work, &["init", "-q"]);
+    let (root, work) = repository();
     let mut numbers = Numbers(7);
     let mut files: Vec<Vec<String>> = (0..4).map(|_| Vec::new()).collect();
     let commit = |message: &str| {
@@ -467,6 +454,44 @@ fn two_cuts_are_the_same_byte_for_byte_whatever_the_umask_zone_and_clock() {
     let [one, two, three] = dests.each_ref().map(|dest| (snapshot(dest), times(dest)));
     assert_eq!(one, two);
     assert_eq!(one, three);
+}
+
+#[test]
+fn two_cuts_are_the_same_byte_for_byte_by_however_many_threads() {
+    if !there() {
+        return;
+    }
+    let (root, work) = repository();
+    let mut script = String::new();
+    for number in 0..4_000_i64 {
+        let from = if number == 0 { String::new() } else { format!("from :{number}\n") };
+        let path = format!("d{}/e{}/f{}.txt", number % 3, number % 11, number % 101);
+        let (seconds, text) = (START + number, format!("{number}\n").repeat(20));
+        script += &imported("main", number + 1, seconds, "change", &from, &path, &text);
+    }
+    feed(&work, &["fast-import", "--quiet"], script.as_bytes());
+    git(&work, &["reset", "-q", "--hard", "main"]);
+    for (name, arguments) in [("imported", &["status"][..]), ("packed", &["gc", "-q"])] {
+        git(&work, arguments);
+        let dests = ["one", "many"].map(|threads| root.path().join(format!("{name}-{threads}")));
+        // A process that may use one core starts no thread.
+        let child = std::env::current_exe().expect("knows itself");
+        let status = std::process::Command::new("taskset")
+            .args(["-c", "0"])
+            .arg(child)
+            .args(["--exact", "cut::child", "--ignored", "--quiet"])
+            .env("GSJ_TEST_SOURCE", &work)
+            .env("GSJ_TEST_DEST", &dests[0])
+            .stdout(std::process::Stdio::null())
+            .status();
+        if !status.is_ok_and(|status| status.success()) {
+            return eprintln!("SKIPPED: no taskset here, or not on the first core");
+        }
+        let report = cut(&plain(&work, Cut::Branch("main".into()), &dests[1])).expect("cuts");
+        assert_eq!(report.evidence.commits, 4_000);
+        assert!(snapshot(&dests[0]) == snapshot(&dests[1]), "{name}: the bytes depend on the number of threads");
+        assert_eq!(ids(&dests[1]), reached(&work, "main"));
+    }
 }
 
 /// The modification time of everything below a folder.

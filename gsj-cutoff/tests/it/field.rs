@@ -1,9 +1,8 @@
 //! Every leak known from the field, in one repository: told in a copy of it, and gone in a cut of it.
 
-use crate::git::{feed, git, snapshot, there, write};
+use crate::git::{copy, feed, git, imported, inflated, repository, snapshot, there, write};
 use gsj_cutoff::{Cut, CutRequest, Expectation, audit, cut};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use tempfile::TempDir;
 
 /// Commits before the cut.
@@ -19,10 +18,7 @@ struct Field {
 
 impl Field {
     fn new() -> Self {
-        let root = TempDir::new().expect("temporary folder");
-        let work = root.path().join("work");
-        std::fs::create_dir(&work).expect("creates");
-        git(&work, &["init", "-q"]);
+        let (root, work) = repository();
         let mut script = String::new();
         for number in 0..HONEST + 3 {
             let later = number >= HONEST;
@@ -33,16 +29,9 @@ impl Field {
                 _ => format!("state {number}\n"),
             };
             let message = if later { format!("later {number}: {SECRET}") } else { format!("honest {number}") };
-            let commit = format!(
-                "commit refs/heads/main\nmark :{}\ncommitter c <c@c.invalid> {} +0000\ndata {}\n{message}\n{}M 100644 \
-                 inline src/code.txt\ndata {}\n{text}\n",
-                number + 1,
-                START + number * 60,
-                message.len() + 1,
-                if number == 0 { String::new() } else { format!("from :{number}\n") },
-                text.len(),
-            );
-            script.push_str(&commit);
+            let from = if number == 0 { String::new() } else { format!("from :{number}\n") };
+            let seconds = START + number * 60;
+            script += &imported("main", number + 1, seconds, &message, &from, "src/code.txt", &text);
         }
         feed(&work, &["fast-import", "--quiet"], script.as_bytes());
         let field = Self { root };
@@ -95,10 +84,9 @@ fn each_leak_is_named_in_a_copy_and_gone_in_a_cut() {
         return;
     }
     let field = Field::new();
-    let copy = field.root.path().join("copy");
-    let status = Command::new("cp").arg("-a").args([&field.work(), &copy]).status().expect("cp runs");
-    assert!(status.success());
-    let leaks = audit(&copy, &Expectation::default()).expect("audits").leaks;
+    let image = field.root.path().join("copy");
+    copy(&field.work(), &image);
+    let leaks = audit(&image, &Expectation::default()).expect("audits").leaks;
     for (what, where_) in [
         ("future branch", "refs/heads/future"),
         ("loose branch", "refs/heads/loose-later"),
@@ -154,19 +142,4 @@ fn assert_nowhere(dest: &Path, text: &str) {
             assert!(!inflated(&content).contains(text), "in {}", path.display());
         }
     }
-}
-
-/// Whatever of these bytes begins a zlib stream, inflated: entries of a pack and anything hidden between them.
-fn inflated(bytes: &[u8]) -> String {
-    let mut out = String::new();
-    let mut inflate = gix::zlib::Decompress::new();
-    let mut buffer = vec![0; 1 << 16];
-    for at in (0..bytes.len()).filter(|at| bytes[*at] & 0x0f == 8) {
-        inflate.reset();
-        if inflate.decompress(&bytes[at..], &mut buffer, gix::zlib::FlushDecompress::None).is_ok() {
-            let length = usize::try_from(inflate.total_out()).expect("fits");
-            out.push_str(&String::from_utf8_lossy(&buffer[..length]));
-        }
-    }
-    out
 }

@@ -156,3 +156,132 @@ pub(crate) fn git_at(dir: &Path, arguments: &[&str], variables: &[(&str, &str)])
     assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
+
+/// Runs git with bytes on its standard input and gives its standard output, trimmed.
+pub(crate) fn fed(dir: &Path, arguments: &[&str], input: &[u8]) -> String {
+    feed(dir, arguments, input).trim().to_owned()
+}
+
+/// Makes a repository with a working tree in a temporary folder.
+pub(crate) fn repository() -> (TempDir, PathBuf) {
+    let root = TempDir::new().expect("temporary folder");
+    let work = root.path().join("work");
+    std::fs::create_dir(&work).expect("creates");
+    git(&work, &["init", "-q"]);
+    (root, work)
+}
+
+/// Writes a file, commits everything and gives the commit's id.
+pub(crate) fn commit(work: &Path, file: &str, text: &str) -> String {
+    write(&work.join(file), text);
+    git(work, &["add", "-A"]);
+    git(work, &["commit", "-q", "-m", file]);
+    git(work, &["rev-parse", "HEAD"]).trim().to_owned()
+}
+
+/// A commit for `git fast-import` that changes one file.
+pub(crate) fn imported(
+    branch: &str,
+    mark: i64,
+    seconds: i64,
+    message: &str,
+    from: &str,
+    path: &str,
+    text: &str,
+) -> String {
+    format!(
+        "commit refs/heads/{branch}\nmark :{mark}\ncommitter c <c@c.invalid> {seconds} +0000\ndata \
+         {}\n{message}\n{from}M 100644 inline {path}\ndata {}\n{text}\n",
+        message.len() + 1,
+        text.len()
+    )
+}
+
+/// Copies a folder as an image is made of it.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg("-a").args([from, to]).status().expect("cp runs");
+    assert!(status.success());
+}
+
+/// The first index of a pack in a checkout.
+pub(crate) fn pack_index(dest: &Path) -> PathBuf {
+    let listed = std::fs::read_dir(dest.join(".git/objects/pack")).expect("lists");
+    let mut paths = listed.map(|entry| entry.expect("entry").path());
+    paths.find(|path| path.extension().is_some_and(|it| it == "idx")).expect("one pack")
+}
+
+/// Writes a loose object with this content and gives its file.
+pub(crate) fn write_loose(work: &Path, text: &str) -> PathBuf {
+    loose_path(&work.join(".git"), &fed(work, &["hash-object", "-w", "--stdin"], text.as_bytes()))
+}
+
+/// Where the loose file of an object is.
+pub(crate) fn loose_path(git_dir: &Path, id: &str) -> PathBuf {
+    git_dir.join("objects").join(&id[..2]).join(&id[2..])
+}
+
+/// What became of a process that did something hostile.
+pub(crate) struct Apart {
+    /// What it said of how it went; empty when all went well.
+    pub(crate) said: String,
+    /// The most memory that it had, mapped files included, in KiB.
+    pub(crate) peak: u64,
+    /// Seconds of a core that it took.
+    pub(crate) seconds: f64,
+}
+
+/// Runs an ignored test of this binary in a process of its own, which says how it went by [`tell`].
+pub(crate) fn apart(test: &str, source: &Path, dest: &Path) -> Apart {
+    let output = Command::new(std::env::current_exe().expect("knows itself"))
+        .args(["--exact", test, "--ignored", "--quiet", "--nocapture"])
+        .env("GSJ_TEST_SOURCE", source)
+        .env("GSJ_TEST_DEST", dest)
+        .output()
+        .expect("runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let value = |name: &str| {
+        let found = text.lines().find_map(|line| line.strip_prefix(name));
+        assert!(found.is_some(), "no {name} in {text}");
+        found.unwrap_or_default().to_owned()
+    };
+    Apart {
+        said: value("said="),
+        peak: value("peak=").parse().expect("number"),
+        seconds: value("seconds=").parse().expect("number"),
+    }
+}
+
+/// A path that [`apart`] handed over.
+pub(crate) fn handed(name: &str) -> PathBuf {
+    PathBuf::from(std::env::var_os(name).expect("is set"))
+}
+
+/// Says how it went, and what it took.
+#[expect(clippy::print_stdout, reason = "what its parent reads")]
+pub(crate) fn tell(said: &str) {
+    let status = std::fs::read_to_string("/proc/self/status").expect("reads");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("is stated");
+    // After the name of the program, in parentheses: user and system time are the 12th and 13th field, in hundredths.
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("reads");
+    let fields: Vec<&str> = stat.rsplit(')').next().expect("has fields").split_whitespace().collect();
+    let ticks: f64 = fields[11..13].iter().map(|ticks| ticks.parse::<f64>().expect("number")).sum();
+    println!("\nsaid={}", said.replace('\n', " "));
+    println!("peak={}", peak.trim().trim_end_matches("kB").trim());
+    println!("seconds={}", ticks / 100.0);
+}
+
+/// Whatever of these bytes begins a zlib stream, inflated: entries of a pack and anything hidden between them.
+pub(crate) fn inflated(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    let mut inflate = gix::zlib::Decompress::new();
+    let mut buffer = vec![0; 1 << 16];
+    for at in (0..bytes.len()).filter(|at| bytes[*at] & 0x0f == 8) {
+        inflate.reset();
+        if inflate.decompress(&bytes[at..], &mut buffer, gix::zlib::FlushDecompress::None).is_ok() {
+            let length = usize::try_from(inflate.total_out()).expect("fits");
+            out.push_str(&String::from_utf8_lossy(&buffer[..length]));
+        }
+    }
+    out
+}

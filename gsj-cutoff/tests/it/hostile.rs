@@ -1,52 +1,46 @@
 //! Repositories made to run something, to fill memory or disk, or to write outside.
 
-use crate::git::{Case, feed, git, request, there, write};
+use crate::git::{Apart, Case, apart, feed, git, handed, loose_path, request, tell, there, write};
 use gsj_cutoff::{Cut, CutRequest, CutoffError, checkout, cut};
 use std::path::{Path, PathBuf};
 
 /// What the peak of memory may be, in KiB.
 const MOST_MEMORY: u64 = 256 * 1024;
 
-/// Cuts `timestep-4` of a repository in a process of its own; gives the error, if any, and the peak of memory in KiB.
-fn apart(source: &Path, dest: &Path) -> (Option<String>, u64) {
-    let output = std::process::Command::new(std::env::current_exe().expect("knows itself"))
-        .args(["--exact", "hostile::child", "--ignored", "--quiet", "--nocapture"])
-        .env("GSJ_TEST_SOURCE", source)
-        .env("GSJ_TEST_DEST", dest)
-        .output()
-        .expect("runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
-    let error = value("error=").expect("says how it went");
-    (Some(error).filter(|error| !error.is_empty()), value("peak=").expect("says the peak").parse().expect("number"))
+/// What it may take of a core, in seconds.
+const MOST_SECONDS: f64 = 30.0;
+
+/// Cuts `timestep-4` of a repository in a process of its own; gives the error, if any.
+fn cut_apart(source: &Path, dest: &Path) -> Option<String> {
+    bounded(apart("hostile::child", source, dest))
+}
+
+/// Asserts that memory and time are bounded, and gives what was said.
+pub(crate) fn bounded(apart: Apart) -> Option<String> {
+    assert!(apart.peak < MOST_MEMORY, "{} KiB", apart.peak);
+    assert!(apart.seconds < MOST_SECONDS, "{} s", apart.seconds);
+    Some(apart.said).filter(|said| !said.is_empty())
 }
 
 #[test]
 #[ignore = "run by other tests, as a process of its own"]
 fn child() {
-    let variable = |name: &str| PathBuf::from(std::env::var_os(name).expect("is set"));
-    let result = checkout(&request(&variable("GSJ_TEST_SOURCE"), "timestep-4", 4, &variable("GSJ_TEST_DEST")));
-    let status = std::fs::read_to_string("/proc/self/status").expect("reads");
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("is stated");
-    println!("\nerror={}", result.err().map(|error| error.to_string()).unwrap_or_default());
-    println!("peak={}", peak.trim().trim_end_matches("kB").trim());
+    let result = checkout(&request(&handed("GSJ_TEST_SOURCE"), "timestep-4", 4, &handed("GSJ_TEST_DEST")));
+    tell(&result.err().map(|error| error.to_string()).unwrap_or_default());
 }
 
 /// Asserts that the cut fails with all these parts in its message, in bounds, and leaves nothing behind.
-fn refused(case: &Case, parts: &[&str]) {
+pub(crate) fn refused(case: &Case, parts: &[&str]) {
     let dest = case.root.path().join("cut");
-    let (error, peak) = apart(&case.bare(), &dest);
-    let error = error.expect("refused");
+    let error = cut_apart(&case.bare(), &dest).expect("refused");
     for part in parts {
         assert!(error.contains(part), "{part} is not in: {error}");
     }
-    assert!(peak < MOST_MEMORY, "{peak} KiB");
     assert!(!dest.exists(), "nothing is left behind");
 }
 
 /// Puts a tree on top of `timestep-4`: its own entries and one more.
-fn plant(case: &Case, mode: &str, name: &[u8], id: &str) {
+pub(crate) fn plant(case: &Case, mode: &str, name: &[u8], id: &str) {
     let bare = case.bare();
     let mut tree: Vec<(Vec<u8>, Vec<u8>)> = git(&bare, &["ls-tree", "timestep-4"])
         .lines()
@@ -65,12 +59,12 @@ fn plant(case: &Case, mode: &str, name: &[u8], id: &str) {
     git(&bare, &["update-ref", "refs/heads/timestep-4", commit.trim()]);
 }
 
-fn entry(mode: &str, name: &[u8], id: &str) -> Vec<u8> {
+pub(crate) fn entry(mode: &str, name: &[u8], id: &str) -> Vec<u8> {
     let mode = mode.trim_start_matches('0');
     [mode.as_bytes(), b" ", name, b"\0", &hex::decode(id).expect("hex")].concat()
 }
 
-fn blob(case: &Case, content: &[u8]) -> String {
+pub(crate) fn blob(case: &Case, content: &[u8]) -> String {
     feed(&case.bare(), &["hash-object", "-w", "--stdin"], content).trim().to_owned()
 }
 
@@ -135,7 +129,7 @@ fn a_bomb_is_refused_with_its_name_before_it_is_inflated() {
     let case = Case::new();
     let id = blob(&case, b"to be replaced");
     plant(&case, "100644", b"bomb.bin", &id);
-    let path = case.bare().join("objects").join(&id[..2]).join(&id[2..]);
+    let path = loose_path(&case.bare(), &id);
     let mut stream = gix::zlib::stream::deflate::Write::new(Vec::new(), gix::zlib::Compression::DEFAULT);
     use std::io::Write as _;
     stream.write_all(b"blob 10\0").expect("writes");
@@ -176,9 +170,7 @@ fn ten_thousand_refs_tags_and_notes_change_nothing() {
     git(&case.bare(), &["tag", "-a", "v1", "-m", "annotated", "main"]);
     git(&case.bare(), &["notes", "add", "-m", "a note", "main"]);
     let dest = case.root.path().join("cut");
-    let (error, peak) = apart(&case.bare(), &dest);
-    assert_eq!(error, None);
-    assert!(peak < MOST_MEMORY, "{peak} KiB");
+    assert_eq!(cut_apart(&case.bare(), &dest), None);
     assert_eq!(git(&dest, &["for-each-ref", "--format=%(refname)"]).trim(), "refs/heads/timestep-4");
 }
 
@@ -263,7 +255,7 @@ fn a_pipe_in_place_of_an_object_or_pack_does_not_block() {
     std::fs::remove_dir_all(&dest).expect("removes");
 
     let id = git(&case.bare(), &["rev-parse", "timestep-4:AGENTS.md"]);
-    let object = case.bare().join("objects").join(&id[..2]).join(id[2..].trim());
+    let object = loose_path(&case.bare(), id.trim());
     if object.exists() {
         std::fs::remove_file(&object).expect("removes");
         fifo(object);

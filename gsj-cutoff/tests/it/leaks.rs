@@ -1,11 +1,11 @@
 //! Every leak known from the field, in one repository made by git and copied as it is, and hostile repositories.
 
-use crate::git::{command, git, there, write};
+use crate::git::{command, commit, copy, fed, git, pack_index, repository, there, write, write_loose};
 use gsj_cutoff::{Audit, Cut, CutRequest, Expectation, History, Leak, audit, cut};
 use std::io::Write as _;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use tempfile::TempDir;
 
 /// An honest past of three commits on `main`, then the future: a fix, its revert, and everything that was left behind.
@@ -15,32 +15,9 @@ struct Field {
     honest: String,
 }
 
-fn run(dir: &Path, program: &str, arguments: &[&str]) {
-    let status = Command::new(program).args(arguments).current_dir(dir).status().expect("starts");
-    assert!(status.success(), "{program} {arguments:?}");
-}
-
-/// Runs git with something on its standard input.
-fn fed(dir: &Path, arguments: &[&str], input: &[u8]) -> String {
-    let mut command = command(dir, arguments);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("git starts");
-    child.stdin.take().expect("piped").write_all(input).expect("takes it");
-    String::from_utf8(child.wait_with_output().expect("ends").stdout).expect("text").trim().to_owned()
-}
-
-fn commit(work: &Path, file: &str, text: &str) -> String {
-    write(&work.join(file), text);
-    git(work, &["add", "-A"]);
-    git(work, &["commit", "-q", "-m", file]);
-    git(work, &["rev-parse", "HEAD"]).trim().to_owned()
-}
-
 impl Field {
     fn new() -> Self {
-        let root = TempDir::new().expect("temporary folder");
-        let work = root.path().join("work");
-        std::fs::create_dir(&work).expect("creates");
-        git(&work, &["init", "-q"]);
+        let (root, work) = repository();
         git(&work, &["config", "core.logAllRefUpdates", "true"]);
         for step in 1..=3 {
             commit(&work, &format!("file-{step}.txt"), &format!("step {step}\n"));
@@ -102,15 +79,10 @@ impl Field {
 
     /// Copies as an image is made.
     fn copy(&self) -> PathBuf {
-        run(self.root.path(), "cp", &["-a", "work", "copy"]);
-        self.root.path().join("copy")
+        let to = self.root.path().join("copy");
+        copy(&self.work(), &to);
+        to
     }
-}
-
-/// A loose object's file.
-fn write_loose(work: &Path, text: &str) -> PathBuf {
-    let id = fed(work, &["hash-object", "-w", "--stdin"], text.as_bytes());
-    work.join(".git/objects").join(&id[..2]).join(&id[2..])
 }
 
 #[track_caller]
@@ -228,8 +200,7 @@ fn an_object_of_the_source_is_found_wherever_it_was_put() {
     let folder = dest.join(".git/objects/pack");
     let name = folder.join("pack-1111111111111111111111111111111111111111");
     std::fs::write(name.with_extension("pack"), &pack).expect("writes");
-    let mut own = std::fs::read_dir(&folder).expect("lists").map(|entry| entry.expect("entry").path());
-    let own = own.find(|path| path.extension().is_some_and(|kind| kind == "idx")).expect("our index");
+    let own = pack_index(&dest);
     std::fs::copy(own, name.with_extension("idx")).expect("copies");
     named(&leaks(&dest), "pack-1111", &format!("{fix} of the source from outside the cut"));
     // A loose object as a file of the working tree.

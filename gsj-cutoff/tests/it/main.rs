@@ -2,6 +2,8 @@
 #![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
 #[cfg(feature = "git")]
+mod attacks;
+#[cfg(feature = "git")]
 mod audit;
 #[cfg(feature = "git")]
 mod checkout;
