@@ -1,5 +1,6 @@
 //! What can go wrong beside a corpus that does not pass.
 
+use crate::lock::LOCK_FILE;
 use crate::report::Report;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -53,6 +54,36 @@ pub enum EstateError {
         path: PathBuf,
         /// What is wrong with it.
         what: String,
+    },
+    /// There is no lock yet.
+    #[error("corpus `{}` has no {LOCK_FILE}; `gsj estate scaffold` writes it", root.display())]
+    NoLock {
+        /// The corpus folder.
+        root: PathBuf,
+    },
+    /// The lock is of another state of the corpus.
+    #[error("lock `{}` is of another state of the corpus: {}; `gsj estate scaffold` brings it up to date", path.display(), differences.join("; "))]
+    LockBehind {
+        /// The lock file.
+        path: PathBuf,
+        /// How it differs, one sentence each.
+        differences: Vec<String>,
+    },
+    /// The task bank of one split would make the corpus folder invalid.
+    #[error("write the bank of one split to `{}`: in the corpus folder only the whole bank may stand", path.display())]
+    PartialBank {
+        /// The file that was asked for.
+        path: PathBuf,
+    },
+    /// The task bank cannot be written or read.
+    #[cfg(feature = "taskbank")]
+    #[error("task bank `{}`", path.display())]
+    Bank {
+        /// The bank.
+        path: PathBuf,
+        /// Why it failed.
+        #[source]
+        source: gsj_tables::TableError,
     },
     /// A repository of the estate cannot be written.
     #[error("repository `{}`: {what}", path.display())]

@@ -3,8 +3,8 @@
 use crate::error::EstateError;
 use rustix::fs::{Mode, OFlags};
 use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
-use std::path::Path;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
 
 /// What a directory entry is, its own self and not what it points to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,11 +80,8 @@ fn open(path: &Path) -> Result<File, EstateError> {
 
 /// Writes a file whole or not at all: into a file beside it, then by a rename.
 pub(crate) fn write_atomically(path: &Path, content: &[u8]) -> Result<(), EstateError> {
-    let fault = |error| EstateError::file("write", path, error);
-    // Hidden, so that what a killed run leaves in a corpus or among refs is taken for nothing.
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.tmp"));
-    let written = File::create(&beside).and_then(|mut file| {
+    let beside = beside(path);
+    let written = create(&beside).and_then(|mut file| {
         file.write_all(content)?;
         file.sync_all()
     });
@@ -93,5 +90,25 @@ pub(crate) fn write_atomically(path: &Path, content: &[u8]) -> Result<(), Estate
         // The failure to write is what matters; a left-over is overwritten by the next run.
         let _ = fs::remove_file(&beside);
     }
-    renamed.map_err(fault)
+    renamed.map_err(|error| EstateError::file("write", path, error))
+}
+
+/// The file into which another is written before it takes its name. Hidden, so that what a killed run leaves in a
+/// corpus or among refs is taken for nothing.
+pub(crate) fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.tmp"))
+}
+
+/// Creates a file that was not there, in the place of one that a killed run left; a link there is not followed.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => File::create_new(path),
+    }
+}
+
+/// Makes names given or taken in a directory last, whatever happens to the machine.
+pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
 }

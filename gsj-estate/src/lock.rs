@@ -4,16 +4,202 @@ use crate::corpus::{Case, Corpus};
 use crate::error::EstateError;
 use crate::files;
 use crate::scaffold::{Recipe, RepoMade};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 /// The lock's name in the corpus folder.
 pub const LOCK_FILE: &str = "corpus.lock.json";
 
+/// The block that the task bank's phase writes.
+const TASKBANK: &str = "taskbank";
 /// The longest lock that is read, in bytes.
 const LONGEST: u64 = 256 << 20;
+
+/// A lock: what was pushed and built, block by block.
+///
+/// Each phase writes its own block and keeps the others, known or not. What a block holds is read only when it is asked
+/// for, so that a lock with one odd block is still good for the others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lock {
+    path: PathBuf,
+    document: Map<String, Value>,
+}
+
+/// What the lock says of a case.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct LockedCase {
+    /// Where the case's repository is cloned from.
+    pub clone_url: String,
+    /// The split that it stood in.
+    pub split: String,
+    /// Its branches and their commits.
+    #[serde(default)]
+    pub refs: BTreeMap<String, String>,
+    /// The branches of the full document's repository, under the sealed recipe.
+    #[serde(default)]
+    pub full_refs: BTreeMap<String, String>,
+    /// Its timesteps by number, as text.
+    pub timesteps: BTreeMap<String, LockedTimestep>,
+}
+
+/// What the lock says of a timestep.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct LockedTimestep {
+    /// How many pages it had.
+    pub pages: u64,
+    /// Its prompts, in the order of their file.
+    pub prompt_ids: Vec<String>,
+}
+
+/// What the lock says of the task bank.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockedBank {
+    /// How many of its tasks are for evaluation.
+    pub eval: u64,
+    /// The file, below the corpus folder.
+    pub path: String,
+    /// How many tasks it has.
+    pub rows: u64,
+    /// SHA-256 of the file, in hex.
+    pub sha256: String,
+    /// How many of its tasks are for training.
+    pub train: u64,
+}
+
+impl Lock {
+    /// Reads the lock of a corpus; `None` when there is none.
+    ///
+    /// # Errors
+    /// Fails when the file cannot be read, is too long, or is no JSON object.
+    pub fn read(corpus: &Path) -> Result<Option<Self>, EstateError> {
+        let path = corpus.join(LOCK_FILE);
+        if files::kind(&path).is_none() {
+            return Ok(None);
+        }
+        let fault = |what: String| EstateError::Lock { path: path.clone(), what };
+        let content = files::read_at_most(&path, LONGEST)?.ok_or_else(|| fault("is too long".into()))?;
+        match serde_json::from_slice(&content) {
+            Ok(Value::Object(document)) => Ok(Some(Self { path, document })),
+            Ok(_) => Err(fault("is no JSON object".into())),
+            Err(error) => Err(fault(format!("is no JSON: {error}"))),
+        }
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The recipe: `reference` when none is named.
+    ///
+    /// # Errors
+    /// Fails when the recipe that it names is not known.
+    pub fn recipe(&self) -> Result<Recipe, EstateError> {
+        match self.document.get("corpus").and_then(|corpus| corpus.get("recipe")) {
+            None => Ok(Recipe::Reference),
+            Some(recipe) if recipe == Recipe::Sealed.as_str() => Ok(Recipe::Sealed),
+            Some(recipe) if recipe == Recipe::Reference.as_str() => Ok(Recipe::Reference),
+            Some(recipe) => Err(self.fault(format!("names the recipe {recipe}, which is not known"))),
+        }
+    }
+
+    /// The block `corpus`, as it stands there.
+    #[must_use]
+    pub fn corpus(&self) -> Option<&Value> {
+        self.document.get("corpus")
+    }
+
+    /// The ids of its cases; none when the block is missing or no object.
+    pub fn case_ids(&self) -> impl Iterator<Item = &str> {
+        self.document.get("cases").and_then(Value::as_object).into_iter().flat_map(Map::keys).map(String::as_str)
+    }
+
+    /// What it says of a case; `None` when it does not list it.
+    ///
+    /// # Errors
+    /// Fails when the case's entry has another form than a lock's.
+    pub fn case(&self, id: &str) -> Result<Option<LockedCase>, EstateError> {
+        let Some(entry) = self.document.get("cases").and_then(|cases| cases.get(id)) else { return Ok(None) };
+        let read = LockedCase::deserialize(entry);
+        read.map(Some).map_err(|error| self.fault(format!("has an odd entry for case {id}: {error}")))
+    }
+
+    /// What it says of the task bank; `None` when it does not claim that there is one.
+    ///
+    /// # Errors
+    /// Fails when the block has another form than a lock's.
+    pub fn taskbank(&self) -> Result<Option<LockedBank>, EstateError> {
+        let Some(block) = self.document.get(TASKBANK) else { return Ok(None) };
+        LockedBank::deserialize(block)
+            .map(Some)
+            .map_err(|error| self.fault(format!("has an odd block taskbank: {error}")))
+    }
+
+    /// Sets the task bank's block, or takes it away.
+    #[cfg(feature = "taskbank")]
+    pub(crate) fn set_taskbank(&mut self, bank: Option<&LockedBank>) {
+        match bank {
+            Some(bank) => drop(self.document.insert(TASKBANK.into(), json!(bank))),
+            None => drop(self.document.remove(TASKBANK)),
+        }
+    }
+
+    /// Whether there is a block for the task bank, odd or not.
+    #[cfg(feature = "taskbank")]
+    pub(crate) fn claims_taskbank(&self) -> bool {
+        self.document.contains_key(TASKBANK)
+    }
+
+    /// The text as it stands, or is to stand, in the file.
+    #[must_use]
+    pub fn text(&self) -> String {
+        render(&sorted(Value::Object(self.document.clone())))
+    }
+
+    /// Writes the file, unless it is there byte for byte; tells whether it wrote.
+    pub(crate) fn write(&self) -> Result<bool, EstateError> {
+        let text = self.text();
+        if std::fs::read(&self.path).is_ok_and(|there| there == text.as_bytes()) {
+            return Ok(false);
+        }
+        files::write_atomically(&self.path, text.as_bytes())?;
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        files::sync_directory(folder).map_err(|error| EstateError::file("write", &self.path, error))?;
+        Ok(true)
+    }
+
+    fn fault(&self, what: String) -> EstateError {
+        EstateError::Lock { path: self.path.clone(), what }
+    }
+}
+
+/// The right to change a corpus's lock and bank, for as long as this lives: two runs would each write what the other
+/// had not read.
+#[derive(Debug)]
+pub(crate) struct Turn(#[expect(dead_code, reason = "the lock of the kernel lives as long as the file is open")] File);
+
+impl Turn {
+    /// Waits for it. Nothing is left behind in the folder, and a killed process gives it back.
+    pub(crate) fn take(corpus: &Path) -> Result<Self, EstateError> {
+        let fault = |error| EstateError::file("lock the folder", corpus, error);
+        let folder = File::open(corpus).map_err(fault)?;
+        loop {
+            match flock(&folder, FlockOperation::LockExclusive) {
+                // Some network file systems have no locks; then there is none to be had.
+                Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS) => return Ok(Self(folder)),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(fault(error.into())),
+            }
+        }
+    }
+}
 
 /// The recipe of a corpus for which none is named: its lock's; `reference` beside a lock that names none; else
 /// `sealed`.
@@ -21,14 +207,7 @@ const LONGEST: u64 = 256 << 20;
 /// # Errors
 /// Fails when there is a lock and it cannot be read.
 pub fn default_recipe(corpus: &Path) -> Result<Recipe, EstateError> {
-    let path = corpus.join(LOCK_FILE);
-    let Some(lock) = read(&path)? else { return Ok(Recipe::Sealed) };
-    match lock.get("corpus").and_then(|corpus| corpus.get("recipe")) {
-        None => Ok(Recipe::Reference),
-        Some(recipe) if recipe == Recipe::Sealed.as_str() => Ok(Recipe::Sealed),
-        Some(recipe) if recipe == Recipe::Reference.as_str() => Ok(Recipe::Reference),
-        Some(recipe) => Err(EstateError::Lock { path, what: format!("names the recipe {recipe}, which is not known") }),
-    }
+    Lock::read(corpus)?.map_or(Ok(Recipe::Sealed), |lock| lock.recipe())
 }
 
 /// Writes the lock for what was built, and gives its text. Blocks that other phases write are kept.
@@ -39,9 +218,9 @@ pub(crate) fn write(
     repos: &[RepoMade],
     dry_run: bool,
 ) -> Result<String, EstateError> {
+    let _turn = Turn::take(&corpus.root)?;
     let path = corpus.root.join(LOCK_FILE);
-    let before = read(&path)?;
-    let mut lock = before.clone().unwrap_or_default();
+    let mut lock = Lock::read(&corpus.root)?.unwrap_or(Lock { path, document: Map::new() });
     let settings = &corpus.settings;
     let mut head = json!({
         "base_url": settings.base_url,
@@ -59,14 +238,12 @@ pub(crate) fn write(
         .values()
         .map(|case| (case.id.clone(), entry(case, &format!("{}/{owner}/{}.git", settings.base_url, case.id), repos)))
         .collect();
-    lock.insert("corpus".into(), head);
-    lock.insert("cases".into(), cases.into());
-    let text = render(&sorted(Value::Object(lock)));
-    let unchanged = std::fs::read(&path).is_ok_and(|there| there == text.as_bytes());
-    if !dry_run && !unchanged {
-        files::write_atomically(&path, text.as_bytes())?;
+    lock.document.insert("corpus".into(), head);
+    lock.document.insert("cases".into(), cases.into());
+    if !dry_run {
+        lock.write()?;
     }
-    Ok(text)
+    Ok(lock.text())
 }
 
 fn entry(case: &Case, clone_url: &str, repos: &[RepoMade]) -> Value {
@@ -85,19 +262,6 @@ fn entry(case: &Case, clone_url: &str, repos: &[RepoMade]) -> Value {
         }
     }
     entry
-}
-
-fn read(path: &Path) -> Result<Option<Map<String, Value>>, EstateError> {
-    if files::kind(path).is_none() {
-        return Ok(None);
-    }
-    let fault = |what: String| EstateError::Lock { path: path.to_owned(), what };
-    let content = files::read_at_most(path, LONGEST)?.ok_or_else(|| fault("is too long".into()))?;
-    match serde_json::from_slice(&content) {
-        Ok(Value::Object(lock)) => Ok(Some(lock)),
-        Ok(_) => Err(fault("is no JSON object".into())),
-        Err(error) => Err(fault(format!("is no JSON: {error}"))),
-    }
 }
 
 /// Sorts the members of every object by code point.

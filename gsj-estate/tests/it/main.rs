@@ -4,4 +4,6 @@
 mod cutoffs;
 mod hostile;
 mod support;
+#[cfg(feature = "taskbank")]
+mod taskbank;
 mod vectors;
