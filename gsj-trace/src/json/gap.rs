@@ -24,7 +24,8 @@ impl<'t> Gap<'t> {
     /// Whether the same gap stands at an offset; near the end of the document it never does.
     #[inline]
     pub(super) fn is_at(&self, bytes: &[u8], at: usize) -> bool {
-        scan::word(bytes, at).is_some_and(|word| self.begins(word)) && (self.text.len() <= 8 || self.goes_on(bytes, at))
+        scan::word(bytes, at).is_some_and(|word| (word ^ self.word) & self.bits == 0)
+            && (self.text.len() <= 8 || self.goes_on(bytes, at))
     }
 
     /// Whether the gap's words behind the first one stand there too; the last one overlaps.
@@ -35,9 +36,9 @@ impl<'t> Gap<'t> {
         (8..last).step_by(8).all(same) && same(last)
     }
 
-    /// Whether the gap, or its first eight bytes, stand at the front of a word.
+    /// Whether the gap, of up to eight bytes, stands whole behind the first `bits` of a word.
     #[inline]
-    pub(super) fn begins(&self, word: u64) -> bool {
-        (word ^ self.word) & self.bits == 0
+    pub(super) fn is_behind(&self, word: u64, bits: usize) -> bool {
+        ((word >> bits) ^ self.word) & self.bits == 0
     }
 }

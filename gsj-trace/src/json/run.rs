@@ -117,15 +117,19 @@ impl<'a> Reader<'a> {
     /// stands. Leaves the reader at the first element that is not.
     fn plain_ints(&mut self, gap: usize, items: &mut Vec<u32>) {
         let gap = Gap::new(&self.bytes[gap..self.at]);
-        let read_ints = if gap.text.len() > 8 { ints::<true> } else { ints::<false> };
-        while let Some(window) = self.bytes[self.at..].first_chunk() {
-            let length = read_ints(window, &self.bytes[self.at..], &gap, items);
-            if length == 0 {
+        loop {
+            let mut block = [0; BLOCK];
+            let (read, length) = match self.bytes[self.at..].first_chunk() {
+                Some(window) if gap.text.len() <= SHORT => short_ints(window, &gap, &mut block),
+                _ => ints(&self.bytes[self.at..], &gap, &mut block),
+            };
+            self.at += length;
+            items.extend_from_slice(&block[..read]);
+            if read < BLOCK {
                 break;
             }
-            self.at += length;
             // A mask is made of long runs.
-            if let [.., before, last @ 0..=9] = items[..]
+            if let [.., before, last @ 0..=9] = block
                 && before == last
             {
                 let stride = 1 + gap.text.len();
@@ -164,30 +168,42 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads integers each followed by the gap, those that end in the window, until something else stands there; returns
-/// their length with the gaps.
-///
-/// Where they begin and end is found for all at once, so that none waits for the one before it: this is where most of
-/// the time for a session result is spent.
-fn ints<const LONG: bool>(window: &[u8; 72], text: &[u8], gap: &Gap<'_>, items: &mut Vec<u32>) -> usize {
-    let others = scan::marks(window, |b| !b.is_ascii_digit());
-    let mut ends = others & !(others << 1);
+/// How many integers are read before they go to the array.
+const BLOCK: usize = 32;
+
+/// The longest gap for which an element of six digits leaves room in eight bytes.
+const SHORT: usize = 2;
+
+/// Reads integers each followed by the gap, until the block is full or something else stands there;
+/// returns how many, and their length with the gaps.
+fn ints(bytes: &[u8], gap: &Gap<'_>, block: &mut [u32; BLOCK]) -> (usize, usize) {
     let mut at = 0;
-    while ends != 0 {
-        let end = ends.trailing_zeros() as usize;
-        ends &= ends - 1;
-        let length = end - at;
-        let word = scan::word_in(window, at);
-        if length > 7 || others >> at & 1 == 1 {
-            break;
+    for (read, slot) in block.iter_mut().enumerate() {
+        let Some(word) = scan::word(bytes, at) else { return (read, at) };
+        let separator = scan::separator(word);
+        let Some(n) = scan::joined_digits(word, separator.bits()) else { return (read, at) };
+        if !gap.is_at(bytes, at + separator.bytes()) {
+            return (read, at);
         }
-        let Some(n) = scan::joined_digits(word, length) else { break };
-        if !gap.begins(scan::word_in(window, end)) || (LONG && !gap.is_at(text, end)) {
-            break;
-        }
-        items.push(n);
-        // No digit stands in a gap, so the next end lies behind it.
-        at = end + gap.text.len();
+        *slot = n;
+        at += separator.bytes() + gap.text.len();
     }
-    at
+    (BLOCK, at)
+}
+
+/// As [`ints`] for a short gap, each element with it in eight bytes at most: this is where most of
+/// the time for a session result is spent.
+fn short_ints(window: &[u8; 8 * BLOCK], gap: &Gap<'_>, block: &mut [u32; BLOCK]) -> (usize, usize) {
+    let mut at = 0;
+    for (read, slot) in block.iter_mut().enumerate() {
+        let Some(word) = scan::word(window, at) else { return (read, at) };
+        let separator = scan::separator(word);
+        let Some(n) = scan::joined_digits(word, separator.bits()) else { return (read, at) };
+        if !gap.is_behind(word, separator.bits()) {
+            return (read, at);
+        }
+        *slot = n;
+        at += separator.bytes() + gap.text.len();
+    }
+    (BLOCK, at)
 }

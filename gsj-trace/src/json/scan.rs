@@ -94,28 +94,6 @@ pub(super) fn repeats(bytes: &[u8], at: usize, stride: usize) -> usize {
     same / stride
 }
 
-/// A bit for each of the first 64 bytes that has a property, the first byte's lowest.
-#[inline]
-pub(super) fn marks<const N: usize>(bytes: &[u8; N], has: impl Fn(u8) -> bool) -> u64 {
-    const { assert!(N >= 64) };
-    let mut flags = [0; 64];
-    // This loop is one of vectors; the next one puts the eight flags of a word side by side.
-    for (flag, byte) in flags.iter_mut().zip(bytes) {
-        *flag = u8::from(has(*byte));
-    }
-    let mut marks = 0;
-    for (at, word) in flags.as_chunks::<8>().0.iter().enumerate() {
-        marks |= u64::from_le_bytes(*word).wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * at);
-    }
-    marks
-}
-
-/// The eight bytes at an offset below 64 in a window.
-#[inline]
-pub(super) fn word_in(window: &[u8; 72], at: usize) -> u64 {
-    word(window, at % 64).unwrap_or_default()
-}
-
 /// How many of the eight bytes are blanks up to the first one that is none.
 #[inline]
 pub(super) fn blanks(word: u64) -> usize {
@@ -143,21 +121,54 @@ fn joined(values: u64) -> u64 {
     fours.wrapping_mul(1 + (10_000 << 32)) >> 32
 }
 
-/// The number that the first bytes of a word make, one to seven of them and all digits, when they may stand together.
+/// Where the first blank or comma of a word is: the number of zeros below its mark.
+#[derive(Clone, Copy)]
+pub(super) struct Separator(u32);
+
+/// Finds the first blank or comma, if there is any. Only good for digits: of the other bytes some end
+/// them too.
 #[inline]
-pub(super) fn joined_digits(word: u64, length: usize) -> Option<u32> {
+pub(super) fn separator(word: u64) -> Separator {
+    // The digits have this bit, blanks and commas don't.
+    Separator((!word & eight(0x10)).trailing_zeros())
+}
+
+impl Separator {
+    /// How many bytes precede it; 8 when there is none.
+    #[inline]
+    pub(super) fn bytes(self) -> usize {
+        self.0 as usize / 8
+    }
+
+    /// How many bits, eight to a byte, precede it; 60 when there is none.
+    #[inline]
+    pub(super) fn bits(self) -> usize {
+        self.0 as usize - 4
+    }
+}
+
+/// The number that the first `bits` of a word make, when they are one to seven digits that may stand
+/// together.
+#[inline]
+pub(super) fn joined_digits(word: u64, bits: usize) -> Option<u32> {
+    if !(8..60).contains(&bits) {
+        return None;
+    }
     let values = word ^ eight(b'0');
-    if values & 0xff == 0 && !stands_alone(length) {
+    let shifted = values << (64 - bits);
+    // Whether any is above nine: a carry comes only from one that is.
+    let others = (shifted.wrapping_add(eight(0x76)) | shifted) & eight(0x80);
+    if others != 0 || (values & 0xff == 0 && !stands_alone(bits)) {
         return None;
     }
     #[expect(clippy::cast_possible_truncation, reason = "seven digits are below 2^32")]
-    Some(joined(values << (64 - 8 * length)) as u32)
+    Some(joined(shifted) as u32)
 }
 
 /// A zero in front is the only digit. Apart and cold, so that it is a branch and not a computation.
 #[cold]
-fn stands_alone(length: usize) -> bool {
-    length == 1
+fn stands_alone(bits: usize) -> bool {
+    bits == 8
 }
 
 /// An integer of up to seven digits without a sign, and the offset behind it. A fraction or an
@@ -166,10 +177,7 @@ fn stands_alone(length: usize) -> bool {
 pub(super) fn small_int(bytes: &[u8], at: usize) -> Option<(u32, usize)> {
     let word = word(bytes, at)?;
     let (_, count) = digits(word);
-    if !(1..8).contains(&count) {
-        return None;
-    }
-    Some((joined_digits(word, count)?, at + count))
+    Some((joined_digits(word, 8 * count)?, at + count))
 }
 
 /// A number with a fraction, of up to 19 digits that count, and the offset behind it.
