@@ -1,6 +1,7 @@
 //! Measures cuts against `git clone`, side by side in one run: `cargo run --release -p gsj-cutoff --example bench`.
 //!
-//! Rows go to standard output as a table in Markdown. Arguments: `case`, `history`, nothing for both, or
+//! Rows go to standard output as a table in Markdown: times on the wall, and how long cores were busy with either side,
+//! which other programs disturb less. Arguments: `case`, `history`, nothing for both, or
 //! `own REPOSITORY` for the branch of HEAD of a repository at hand.
 #![expect(clippy::print_stdout, reason = "its output is its purpose")]
 
@@ -25,8 +26,8 @@ fn main() {
     let which = std::env::args().nth(1);
     let root = std::env::temp_dir().join(format!("gsj-cutoff-bench-{}", std::process::id()));
     fs::create_dir_all(&root).expect("a temporary folder");
-    println!("| what | rounds | ours, median (min, max) | git, median (min, max) | ours / git |");
-    println!("|---|---|---|---|---|");
+    println!("| what | rounds | ours, median (min, max) | git, median (min, max) | ours / git | of cores |");
+    println!("|---|---|---|---|---|---|");
     match which.as_deref() {
         Some("case") => case(&root),
         Some("history") => history(&root),
@@ -92,21 +93,38 @@ impl Text {
     }
 }
 
-fn time(run: impl FnOnce()) -> Duration {
-    let start = Instant::now();
-    run();
-    start.elapsed()
+/// Time on the wall, and the time that cores were busy with this process and with its children.
+#[derive(Clone, Copy)]
+struct Taken {
+    wall: Duration,
+    busy: f64,
 }
 
-fn row(what: &str, mut ours: Vec<Duration>, mut theirs: Vec<Duration>) {
+/// Hundredths of a second that cores were busy with this process and with the children that have ended.
+fn busy() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // After the name in parentheses: user and system time of the process are fields 12 and 13, of its children the next.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(4);
+    fields.filter_map(|ticks| ticks.parse::<f64>().ok()).sum()
+}
+
+fn time(run: impl FnOnce()) -> Taken {
+    let (start, before) = (Instant::now(), busy());
+    run();
+    Taken { wall: start.elapsed(), busy: busy() - before }
+}
+
+fn row(what: &str, mut ours: Vec<Taken>, mut theirs: Vec<Taken>) {
     let rounds = ours.len();
-    let shown = |times: &mut Vec<Duration>| {
-        times.sort();
-        let ms = |at: usize| times[at].as_secs_f64() * 1_000.0;
+    let shown = |times: &mut Vec<Taken>| {
+        times.sort_by_key(|taken| taken.wall);
+        let ms = |at: usize| times[at].wall.as_secs_f64() * 1_000.0;
         (ms(times.len() / 2), format!("{:.1} ms ({:.1}, {:.1})", ms(times.len() / 2), ms(0), ms(times.len() - 1)))
     };
-    let ((ours, ours_text), (theirs, theirs_text)) = (shown(&mut ours), shown(&mut theirs));
-    println!("| {what} | {rounds} | {ours_text} | {theirs_text} | {:.2} |", ours / theirs);
+    let ((ours_ms, ours_text), (theirs_ms, theirs_text)) = (shown(&mut ours), shown(&mut theirs));
+    let busy = |times: &[Taken]| times.iter().map(|taken| taken.busy).sum::<f64>();
+    let (ratio, of_cores) = (ours_ms / theirs_ms, busy(&ours) / busy(&theirs));
+    println!("| {what} | {rounds} | {ours_text} | {theirs_text} | {ratio:.2} | {of_cores:.2} |");
 }
 
 fn case(root: &Path) {

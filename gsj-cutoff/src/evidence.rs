@@ -89,9 +89,10 @@ impl ObjectSet {
     pub(crate) fn of<'a>(sorted: impl Iterator<Item = &'a ObjectId>) -> Self {
         let mut digest = Sha256::new();
         let mut count = 0;
+        let mut line = [b'\n'; 41];
         for id in sorted {
-            digest.update(id.to_string().as_bytes());
-            digest.update(b"\n");
+            let _ = id.hex_to_buf(&mut line[..40]);
+            digest.update(line);
             count += 1;
         }
         Self { count, sha256: hex::encode(digest.finalize()) }

@@ -23,6 +23,8 @@ mod files;
 #[cfg(feature = "audit")]
 mod limits;
 #[cfg(feature = "audit")]
+mod lookup;
+#[cfg(feature = "audit")]
 mod loose;
 #[cfg(feature = "audit")]
 mod names;

@@ -2,6 +2,7 @@
 
 use crate::error::CutoffError;
 use crate::limits::Limits;
+use crate::lookup::Lookup;
 use crate::loose;
 use crate::pack::{Pack, Reader, Spot};
 use gix::ObjectId;
@@ -53,6 +54,7 @@ pub(crate) struct Source {
 struct Store {
     folders: Vec<PathBuf>,
     packs: Vec<Pack>,
+    #[cfg(feature = "git")]
     limits: Limits,
 }
 
@@ -83,7 +85,13 @@ impl Source {
         }
         let limits = Limits::of(u64::MAX);
         let reader = Reader::new(limits.clone());
-        Ok(Self { store: Arc::new(Store { folders, packs, limits }), reader, verified: true })
+        let store = Store {
+            folders,
+            packs,
+            #[cfg(feature = "git")]
+            limits,
+        };
+        Ok(Self { store: Arc::new(store), reader, verified: true })
     }
 
     /// Another reader of the same objects, for another thread.
@@ -188,9 +196,7 @@ pub(crate) struct Folder {
     packs: Vec<Pack>,
     /// Every copy of every object, sorted by id.
     index: Vec<(ObjectId, Place)>,
-    /// For each beginning of an id, `bits` long, where the ids with a larger one begin.
-    fan: Vec<usize>,
-    bits: u32,
+    lookup: Lookup,
     limits: Limits,
     reader: Reader,
 }
@@ -231,18 +237,9 @@ impl Folder {
         index.sort_unstable();
         let packed = packs.iter().fold(0_u64, |packed, pack| packed.saturating_add(pack.bytes()));
         let limits = Limits::of(most.unwrap_or_else(|| Limits::honest(packed)));
-        let bits = index.len().checked_ilog2().unwrap_or(0).clamp(4, 16);
-        let mut fan = vec![0; 1 << bits];
-        for (id, _) in &index {
-            fan[beginning(id, bits)] += 1;
-        }
-        let mut end = 0;
-        for count in &mut fan {
-            end += *count;
-            *count = end;
-        }
+        let lookup = Lookup::of(index.iter().map(|(id, _)| &**id));
         let reader = Reader::strict(limits.clone());
-        (Self { objects_dir: objects_dir.to_owned(), packs, index, fan, bits, limits, reader }, faults)
+        (Self { objects_dir: objects_dir.to_owned(), packs, index, lookup, limits, reader }, faults)
     }
 
     /// The ids of all objects, sorted.
@@ -257,11 +254,7 @@ impl Folder {
 
     /// Where among the copies an object's first one is.
     pub(crate) fn position(&self, id: &gix::oid) -> Option<usize> {
-        let first = beginning(id, self.bits);
-        let start = first.checked_sub(1).map_or(0, |before| self.fan[before]);
-        let at =
-            start + self.index[start..self.fan[first]].partition_point(|(other, _)| other.as_slice() < id.as_bytes());
-        self.index.get(at).is_some_and(|(other, _)| other.as_slice() == id.as_bytes()).then_some(at)
+        self.lookup.find(id, |at| self.index[at].0)
     }
 
     pub(crate) fn holds(&self, id: &gix::oid) -> bool {
@@ -285,12 +278,6 @@ impl Folder {
             buffer: Vec::new(),
         }
     }
-}
-
-/// The first bits of an id as a number.
-fn beginning(id: &gix::oid, bits: u32) -> usize {
-    let [first, second, ..] = id.as_bytes() else { return 0 };
-    usize::from(u16::from_be_bytes([*first, *second]) >> (16 - bits))
 }
 
 /// Reads copies of objects one after the other and compares each with its id.

@@ -1,6 +1,7 @@
 //! Reading packs: chains of deltas resolved with a bounded cache, sizes checked before anything is inflated.
 
 use crate::limits::{BIG, Limits, Permit};
+use crate::lookup::Lookup;
 use crate::loose::too_large;
 use gix::ObjectId;
 use gix::hash::Kind as HashKind;
@@ -36,9 +37,12 @@ pub(crate) struct Pack {
     data: pack::data::File,
     /// Offset and position in the index, by offset; made when it is first asked for.
     by_offset: OnceLock<Vec<(u64, u32)>>,
+    /// Finds ids quickly; made when many will be looked for.
+    lookup: OnceLock<Lookup>,
 }
 
 /// An entry as it stands in a pack.
+#[cfg(feature = "git")]
 pub(crate) struct Raw<'a> {
     pub(crate) kind: RawKind,
     /// The size that the entry's header states: of the content, or of the delta.
@@ -48,6 +52,7 @@ pub(crate) struct Raw<'a> {
 }
 
 /// Content, or a delta against the object at an offset of the same pack.
+#[cfg(feature = "git")]
 pub(crate) enum RawKind {
     Whole(Kind),
     Delta { base: u64 },
@@ -66,7 +71,7 @@ impl Pack {
         let index =
             pack::index::File::at(index, HashKind::Sha1).map_err(|error| format!("unreadable pack: {error}"))?;
         let data = pack::data::File::at(&data, HashKind::Sha1).map_err(|error| format!("unreadable pack: {error}"))?;
-        Ok(Self { index, data, by_offset: OnceLock::new() })
+        Ok(Self { index, data, by_offset: OnceLock::new(), lookup: OnceLock::new() })
     }
 
     /// The length of the pack, in bytes.
@@ -95,7 +100,20 @@ impl Pack {
 
     /// Where in the index an object is named.
     pub(crate) fn position(&self, id: &gix::oid) -> Option<u32> {
-        self.index.lookup(id)
+        match self.lookup.get() {
+            Some(lookup) => {
+                let found = lookup.find(id, |at| self.index.oid_at_index(at as u32).to_owned());
+                found.and_then(|at| u32::try_from(at).ok())
+            }
+            None => self.index.lookup(id),
+        }
+    }
+
+    /// Prepares for looking up many ids.
+    #[cfg(feature = "git")]
+    pub(crate) fn prepare(&self) {
+        let ids = (0..self.index.num_objects()).map(|at| self.index.oid_at_index(at));
+        self.lookup.get_or_init(|| Lookup::of(ids));
     }
 
     /// Offset and position in the index of every object, by offset.

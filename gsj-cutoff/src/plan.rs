@@ -5,6 +5,7 @@ use crate::cut::{Cut, Deny};
 use crate::error::CutoffError;
 use crate::evidence::{History, LaterDated};
 use crate::objects::{Objects, Source};
+use crate::pack::Pack;
 use crate::patch_id;
 use crate::source::SourceRepository;
 use gix::ObjectId;
@@ -183,6 +184,7 @@ fn walk(
 /// Each thread walks some of the trees and leaves out what it met before; taken together in order and without what
 /// another met before, that is what one thread would give.
 pub(crate) fn objects(source: &Source, kept: &Kept) -> Result<Vec<ObjectId>, CutoffError> {
+    source.packs().iter().for_each(Pack::prepare);
     let threads = source.limits().threads(kept.commits.len());
     let chunks = kept.commits.chunks(kept.commits.len().div_ceil(threads).max(1));
     let walked: Vec<_> = if threads == 1 {
