@@ -85,12 +85,44 @@ pub enum EstateError {
         #[source]
         source: gsj_tables::TableError,
     },
-    /// A repository of the estate cannot be written.
+    /// A repository of the estate cannot be written or read.
     #[error("repository `{}`: {what}", path.display())]
     Repository {
         /// The repository.
         path: PathBuf,
         /// What failed.
+        what: String,
+    },
+    /// An address is none that can be used.
+    #[error("`{url}` {what}")]
+    BaseUrl {
+        /// The address, or dots where it may hold a secret.
+        url: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A credential is missing or somebody else's.
+    #[error("the credential in {variable} {what}")]
+    Credential {
+        /// The environment variable that should hold it.
+        variable: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A git host refused, failed, or could not be reached.
+    #[error("host `{url}`: {what}")]
+    Host {
+        /// The repository or the host, without credentials.
+        url: String,
+        /// What it said, without credentials.
+        what: String,
+    },
+    /// The retrieval service refused, failed, or could not be reached.
+    #[error("retrieval service `{url}`: {what}")]
+    Service {
+        /// The service's URL.
+        url: String,
+        /// What it said.
         what: String,
     },
     /// Reading or writing a file failed.
@@ -107,6 +139,12 @@ pub enum EstateError {
 }
 
 impl EstateError {
+    /// Whether another machine refused, failed or could not be reached, which is told by an exit code of its own.
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        matches!(self, Self::Host { .. } | Self::Service { .. })
+    }
+
     pub(crate) fn file(action: &'static str, path: impl AsRef<Path>, source: io::Error) -> Self {
         Self::File { action, path: path.as_ref().to_owned(), source }
     }

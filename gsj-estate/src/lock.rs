@@ -3,7 +3,8 @@
 use crate::corpus::{Case, Corpus};
 use crate::error::EstateError;
 use crate::files;
-use crate::scaffold::{Recipe, RepoMade};
+use crate::recipe::Recipe;
+use crate::scaffold::{RepoMade, ScaffoldOptions};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -116,9 +117,14 @@ impl Lock {
         self.document.get("corpus")
     }
 
+    /// The block `cases`, as it stands there.
+    pub(crate) fn cases(&self) -> Option<&Map<String, Value>> {
+        self.document.get("cases").and_then(Value::as_object)
+    }
+
     /// The ids of its cases; none when the block is missing or no object.
     pub fn case_ids(&self) -> impl Iterator<Item = &str> {
-        self.document.get("cases").and_then(Value::as_object).into_iter().flat_map(Map::keys).map(String::as_str)
+        self.cases().into_iter().flat_map(Map::keys).map(String::as_str)
     }
 
     /// What it says of a case; `None` when it does not list it.
@@ -210,17 +216,53 @@ pub fn default_recipe(corpus: &Path) -> Result<Recipe, EstateError> {
     Lock::read(corpus)?.map_or(Ok(Recipe::Sealed), |lock| lock.recipe())
 }
 
-/// Writes the lock for what was built, and gives its text. Blocks that other phases write are kept.
+/// Refuses to build a part of an estate by another recipe or for another owner than the rest of it.
+pub(crate) fn check_partial(corpus: &Corpus, before: &Lock, owner: &str, recipe: Recipe) -> Result<(), EstateError> {
+    if before.case_ids().all(|id| corpus.cases.contains_key(id)) {
+        return Ok(());
+    }
+    let there = before.corpus().and_then(|head| head.get("owner")?.as_str());
+    if let Some(there) = there.filter(|there| *there != owner) {
+        let what = format!("is for the owner {there}, and a part of an estate cannot be built for {owner}");
+        return Err(before.fault(what));
+    }
+    let there = before.recipe()?.as_str();
+    if there != recipe.as_str() {
+        let what = format!("is by the recipe {there}, and a part of an estate cannot be built by {}", recipe.as_str());
+        return Err(before.fault(what));
+    }
+    Ok(())
+}
+
+/// Writes the lock for what was built, and gives its text. Blocks that other phases write are kept, and when only a part
+/// was built, the cases that are not in it. The caller has the corpus's [`Turn`].
 pub(crate) fn write(
     corpus: &Corpus,
     owner: &str,
-    recipe: Recipe,
+    options: &ScaffoldOptions,
     repos: &[RepoMade],
-    dry_run: bool,
 ) -> Result<String, EstateError> {
-    let _turn = Turn::take(&corpus.root)?;
     let path = corpus.root.join(LOCK_FILE);
     let mut lock = Lock::read(&corpus.root)?.unwrap_or(Lock { path, document: Map::new() });
+    let kept = lock.document.remove("cases").filter(|_| options.partial);
+    let mut cases = match kept {
+        Some(Value::Object(cases)) => cases,
+        _ => Map::new(),
+    };
+    for case in corpus.cases.values() {
+        let made = repos.iter().filter(|made| made.case_id == case.id).map(|made| (made.full, &made.refs));
+        cases.insert(case.id.clone(), entry(corpus, case, owner, made));
+    }
+    lock.document.insert("corpus".into(), head(corpus, owner, options.recipe));
+    lock.document.insert("cases".into(), cases.into());
+    if !options.dry_run {
+        lock.write()?;
+    }
+    Ok(lock.text())
+}
+
+/// The block `corpus`.
+pub(crate) fn head(corpus: &Corpus, owner: &str, recipe: Recipe) -> Value {
     let settings = &corpus.settings;
     let mut head = json!({
         "base_url": settings.base_url,
@@ -233,20 +275,17 @@ pub(crate) fn write(
     {
         head.insert("recipe".into(), recipe.as_str().into());
     }
-    let cases: Map<String, Value> = corpus
-        .cases
-        .values()
-        .map(|case| (case.id.clone(), entry(case, &format!("{}/{owner}/{}.git", settings.base_url, case.id), repos)))
-        .collect();
-    lock.document.insert("corpus".into(), head);
-    lock.document.insert("cases".into(), cases.into());
-    if !dry_run {
-        lock.write()?;
-    }
-    Ok(lock.text())
+    head
 }
 
-fn entry(case: &Case, clone_url: &str, repos: &[RepoMade]) -> Value {
+/// The entry of a case: with each repository's branches and whether it is the full one.
+pub(crate) fn entry<'a>(
+    corpus: &Corpus,
+    case: &Case,
+    owner: &str,
+    repositories: impl Iterator<Item = (bool, &'a BTreeMap<String, String>)>,
+) -> Value {
+    let clone_url = format!("{}/{owner}/{}.git", corpus.settings.base_url, case.id);
     let timesteps: Map<String, Value> = case
         .timesteps
         .iter()
@@ -257,8 +296,8 @@ fn entry(case: &Case, clone_url: &str, repos: &[RepoMade]) -> Value {
         .collect();
     let mut entry = json!({"clone_url": clone_url, "split": case.split.as_str(), "timesteps": timesteps});
     if let Some(entry) = entry.as_object_mut() {
-        for made in repos.iter().filter(|made| made.case_id == case.id) {
-            entry.insert(if made.full { "full_refs" } else { "refs" }.into(), json!(made.refs));
+        for (full, refs) in repositories {
+            entry.insert(if full { "full_refs" } else { "refs" }.into(), json!(refs));
         }
     }
     entry

@@ -1,43 +1,61 @@
 //! One bare repository on disk, brought to hold exactly what it should.
+//!
+//! It holds one pack, named by the set of its objects, and one file of refs. So one look at names tells whether anything
+//! is to be done, and one rename moves all branches at once.
 
+use crate::corpus::Case;
 use crate::error::EstateError;
 use crate::files;
-use crate::scaffold::Contents;
+use crate::pack::PackWriter;
+use crate::recipe::{Plan, Shared, blob, up_to};
 use gix::ObjectId;
-use gix::hash::Kind as HashKind;
-use gix::objs::Write as _;
-use std::collections::BTreeSet;
-use std::fs;
-use std::io;
+use gix::objs::Kind;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n";
+/// As git writes it, the blank at the end included.
+const REFS_HEADER: &str = "# pack-refs with: peeled fully-peeled sorted \n";
+/// Files of a repository that could add refs, or take history away.
+const FOREIGN: [&str; 4] = ["logs", "FETCH_HEAD", "ORIG_HEAD", "shallow"];
+
+/// What a repository should hold, and where its bytes come from.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) case: &'a Case,
+    pub(crate) plan: &'a Plan,
+    pub(crate) shared: &'a Shared,
+    /// The blobs of the case's pages.
+    pub(crate) pages: &'a [ObjectId],
+}
 
 /// What stands on disk and should not, or the other way round.
-#[derive(Default)]
 struct Difference {
-    missing_objects: BTreeSet<ObjectId>,
-    stray_files: Vec<PathBuf>,
-    stale_refs: Vec<String>,
+    pack: PathBuf,
+    missing_pack: bool,
+    stray_refs: Vec<PathBuf>,
+    stray_objects: Vec<PathBuf>,
+    refs: bool,
     head: bool,
     skeleton: bool,
 }
 
 impl Difference {
     fn is_empty(&self) -> bool {
-        self.missing_objects.is_empty()
-            && self.stray_files.is_empty()
-            && self.stale_refs.is_empty()
-            && !self.head
-            && !self.skeleton
+        let wanting = self.missing_pack || self.refs || self.head || self.skeleton;
+        !wanting && self.stray_refs.is_empty() && self.stray_objects.is_empty()
     }
 }
 
-/// Brings the repository to these contents; tells whether anything had to be written.
+/// Brings the repository to what is wanted; tells whether anything had to be written.
 ///
 /// The order makes every moment a good one to stop at: objects before the refs that name them, stray objects last.
-pub(crate) fn write(path: &Path, contents: &Contents, dry_run: bool) -> Result<bool, EstateError> {
-    let difference = compare(path, contents)?;
+pub(crate) fn write(path: &Path, wanted: Wanted<'_>, dry_run: bool) -> Result<bool, EstateError> {
+    let ids = wanted.plan.ids(wanted.shared, wanted.pages);
+    let difference = compare(path, wanted.plan, &ids)?;
     if dry_run || difference.is_empty() {
         return Ok(!difference.is_empty());
     }
@@ -46,86 +64,138 @@ pub(crate) fn write(path: &Path, contents: &Contents, dry_run: bool) -> Result<b
         fs::create_dir_all(&directory).map_err(|error| EstateError::file("create", &directory, error))?;
     }
     if !path.join("config").exists() {
-        files::write_atomically(&path.join("config"), CONFIG.as_bytes())?;
+        replace(&path.join("config"), CONFIG)?;
     }
-    let store = gix::odb::loose::Store::at(path.join("objects"), HashKind::Sha1);
-    for id in &difference.missing_objects {
-        let Some((kind, content)) = contents.objects.get(id) else { continue };
-        let written = store.write_buf(*kind, content).map_err(|error| EstateError::repository(path, error))?;
-        if written != *id {
-            return Err(EstateError::repository(path, format!("object {id} was written as {written}")));
-        }
+    if difference.missing_pack {
+        write_pack(&difference.pack, wanted, &ids)?;
     }
-    let (refs, objects): (Vec<_>, Vec<_>) = difference
-        .stray_files
-        .iter()
-        .partition(|stray| stray.strip_prefix(path).is_ok_and(|rest| rest.starts_with("refs")));
-    remove(&refs, &path.join("refs"))?;
-    for name in &difference.stale_refs {
-        let Some(id) = contents.branches.get(name) else { continue };
-        files::write_atomically(&path.join("refs/heads").join(name), format!("{id}\n").as_bytes())?;
-    }
+    replace(&path.join("packed-refs"), &refs_of(wanted.plan))?;
+    remove(&difference.stray_refs, &path.join("refs"))?;
     if difference.head {
-        files::write_atomically(&path.join("HEAD"), format!("ref: refs/heads/{}\n", contents.head).as_bytes())?;
+        replace(&path.join("HEAD"), &head_of(wanted.plan))?;
     }
-    remove(&objects, &path.join("objects"))?;
-    read_back(path, contents)?;
+    remove(&difference.stray_objects, &path.join("objects"))?;
+    let branches = wanted.plan.branches.iter();
+    let expected = branches.map(|(name, branch)| (format!("refs/heads/{name}"), Some(branch.commit))).collect();
+    if refs(path)? != expected {
+        return Err(EstateError::repository(path, "does not hold the branches that were written to it"));
+    }
     Ok(true)
 }
 
-fn compare(path: &Path, contents: &Contents) -> Result<Difference, EstateError> {
-    let mut difference = Difference::default();
+/// All refs of a repository and what they name directly, as any reader finds them; HEAD is not among them.
+pub(crate) fn refs(path: &Path) -> Result<BTreeMap<String, Option<ObjectId>>, EstateError> {
+    let fault = |error: gix::Error| EstateError::repository(path, format!("cannot be read: {error}"));
+    let repository = open(path)?;
+    let mut found = BTreeMap::new();
+    for reference in repository.references().map_err(fault)?.all().map_err(fault)? {
+        let reference = reference.map_err(|error| EstateError::repository(path, error))?;
+        found.insert(reference.name().as_bstr().to_string(), reference.try_id().map(gix::Id::detach));
+    }
+    Ok(found)
+}
+
+/// Opens a bare repository with nothing of the environment or of anyone's configuration.
+pub(crate) fn open(path: &Path) -> Result<gix::Repository, EstateError> {
+    gix::open_opts(path, gix::open::Options::isolated().open_path_as_is(true))
+        .map_err(|error| EstateError::repository(path, format!("cannot be opened: {error}")))
+}
+
+/// The branch that HEAD names, without `refs/heads/`.
+pub(crate) fn head(path: &Path) -> Option<String> {
+    let text = read_text(&path.join("HEAD"))?;
+    Some(text.strip_prefix("ref: refs/heads/")?.trim_end().to_owned())
+}
+
+fn refs_of(plan: &Plan) -> String {
+    let mut text = REFS_HEADER.to_owned();
+    for (name, branch) in &plan.branches {
+        // Writing into a string does not fail.
+        let _ = writeln!(text, "{} refs/heads/{name}", branch.commit);
+    }
+    text
+}
+
+fn head_of(plan: &Plan) -> String {
+    format!("ref: refs/heads/{}\n", plan.head)
+}
+
+fn write_pack(pack: &Path, wanted: Wanted<'_>, ids: &BTreeSet<ObjectId>) -> Result<(), EstateError> {
+    let beside = pack.with_extension("tmp");
+    let fault = |error| EstateError::file("write", &beside, error);
+    let mut writer = PackWriter::create(&beside, ids.len()).map_err(fault)?;
+    let mut missing = ids.clone();
+    for (id, (kind, content)) in wanted.plan.own.iter().chain(&wanted.shared.objects) {
+        if missing.remove(id) {
+            writer.add(*id, *kind, content).map_err(fault)?;
+        }
+    }
+    for (page, id) in wanted.case.pages.iter().zip(up_to(wanted.pages, wanted.plan.longest())) {
+        if missing.remove(id) {
+            let content = page.read()?;
+            // The file may have been written between two looks at it.
+            if blob(&content) != Some(*id) {
+                return Err(EstateError::Changed { path: page.path.clone() });
+            }
+            writer.add(*id, Kind::Blob, &content).map_err(fault)?;
+        }
+    }
+    let index = pack.with_extension("idx");
+    let index_beside = pack.with_extension("idx-tmp");
+    writer.finish(&index_beside).map_err(fault)?;
+    // A pack without its index is nothing to git, so it comes first.
+    for (from, to) in [(&beside, pack), (&index_beside, &index)] {
+        fs::rename(from, to).map_err(|error| EstateError::file("write", to, error))?;
+    }
+    Ok(())
+}
+
+/// Whether pack and index are there and belong together, by the digest that both end in.
+fn is_whole(pack: &Path) -> bool {
+    let ending = |path: &Path, before: i64| -> io::Result<[u8; 20]> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::End(-before))?;
+        let mut digest = [0; 20];
+        file.read_exact(&mut digest)?;
+        Ok(digest)
+    };
+    match (ending(pack, 20), ending(&pack.with_extension("idx"), 40)) {
+        (Ok(pack), Ok(index)) => pack == index,
+        _ => false,
+    }
+}
+
+fn compare(path: &Path, plan: &Plan, ids: &BTreeSet<ObjectId>) -> Result<Difference, EstateError> {
     match files::kind(path) {
         None => {}
         Some(files::Kind::Directory) => check_foreign(path)?,
         Some(_) => return Err(EstateError::repository(path, "is no directory")),
     }
-    difference.skeleton =
-        !path.join("config").is_file() || !path.join("objects").is_dir() || !path.join("refs").is_dir();
-
-    let mut present = BTreeSet::new();
-    for file in listed(&path.join("objects"))? {
-        match object_id(path, &file) {
-            Some(id) if contents.objects.contains_key(&id) => {
-                present.insert(id);
-            }
-            // Packs go too: every object is written loose, and a pack may hold what must not stay.
-            _ => difference.stray_files.push(file),
-        }
-    }
-    difference.missing_objects = contents.objects.keys().filter(|id| !present.contains(*id)).copied().collect();
-
-    let heads = path.join("refs/heads");
-    for file in listed(&path.join("refs"))? {
-        let known = file
-            .strip_prefix(&heads)
-            .ok()
-            .and_then(Path::to_str)
-            .is_some_and(|name| contents.branches.contains_key(name));
-        if !known {
-            difference.stray_files.push(file);
-        }
-    }
-    // Loose refs win over packed ones, and every wanted ref is loose; `packed-refs` could only add others.
-    for extra in ["packed-refs", "logs", "FETCH_HEAD", "ORIG_HEAD"] {
+    let pack = path.join(format!("objects/pack/pack-{}.pack", Plan::digest(ids)));
+    let index = pack.with_extension("idx");
+    let stray_objects = listed(&path.join("objects"))?.into_iter().filter(|file| *file != pack && *file != index);
+    let mut stray_refs = listed(&path.join("refs"))?;
+    for extra in FOREIGN {
         let extra = path.join(extra);
         if extra.is_dir() {
-            difference.stray_files.extend(listed(&extra)?);
+            stray_refs.extend(listed(&extra)?);
         } else if extra.exists() {
-            difference.stray_files.push(extra);
+            stray_refs.push(extra);
         }
     }
-    for (name, id) in &contents.branches {
-        if read_text(&heads.join(name)).as_deref() != Some(&format!("{id}\n")) {
-            difference.stale_refs.push(name.clone());
-        }
-    }
-    difference.head = read_text(&path.join("HEAD")).as_deref() != Some(&format!("ref: refs/heads/{}\n", contents.head));
-    Ok(difference)
+    Ok(Difference {
+        stray_objects: stray_objects.collect(),
+        stray_refs,
+        missing_pack: !is_whole(&pack),
+        pack,
+        refs: read_text(&path.join("packed-refs")).as_deref() != Some(refs_of(plan).as_str()),
+        head: read_text(&path.join("HEAD")).as_deref() != Some(head_of(plan).as_str()),
+        skeleton: !path.join("config").is_file() || !path.join("refs").is_dir(),
+    })
 }
 
 /// Refuses a directory that is no bare repository in the plain format, so that nothing of another's is removed.
-fn check_foreign(path: &Path) -> Result<(), EstateError> {
+pub(crate) fn check_foreign(path: &Path) -> Result<(), EstateError> {
     let empty = fs::read_dir(path).map_err(|error| EstateError::file("list", path, error))?.next().is_none();
     // An earlier run that was stopped has left at least these two behind, in this order.
     let begun = path.join("objects").is_dir();
@@ -142,17 +212,8 @@ fn check_foreign(path: &Path) -> Result<(), EstateError> {
     Ok(())
 }
 
-fn object_id(repository: &Path, file: &Path) -> Option<ObjectId> {
-    let name = file.strip_prefix(repository.join("objects")).ok()?.to_str()?;
-    let (fan, rest) = name.split_once('/')?;
-    if fan.len() != 2 || rest.len() != 38 {
-        return None;
-    }
-    ObjectId::from_hex(format!("{fan}{rest}").as_bytes()).ok()
-}
-
 /// All entries below a directory but directories; none when there is no such directory.
-fn listed(directory: &Path) -> Result<Vec<PathBuf>, EstateError> {
+pub(crate) fn listed(directory: &Path) -> Result<Vec<PathBuf>, EstateError> {
     let mut found = Vec::new();
     let mut pending = vec![directory.to_owned()];
     while let Some(directory) = pending.pop() {
@@ -175,8 +236,16 @@ fn read_text(path: &Path) -> Option<String> {
     String::from_utf8(fs::read(path).ok()?).ok()
 }
 
+/// Replaces a small file by a rename.
+fn replace(path: &Path, content: &str) -> Result<(), EstateError> {
+    if read_text(path).as_deref() == Some(content) {
+        return Ok(());
+    }
+    files::write_atomically(path, content.as_bytes())
+}
+
 /// Removes files, and the directories that become empty by that, up to `top`.
-fn remove(files: &[&PathBuf], top: &Path) -> Result<(), EstateError> {
+fn remove(files: &[PathBuf], top: &Path) -> Result<(), EstateError> {
     for file in files {
         match fs::remove_file(file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -194,23 +263,6 @@ fn remove(files: &[&PathBuf], top: &Path) -> Result<(), EstateError> {
             }
             directory = parent.parent();
         }
-    }
-    Ok(())
-}
-
-/// Reads the repository as any reader would, and requires what was built.
-fn read_back(path: &Path, contents: &Contents) -> Result<(), EstateError> {
-    let fault = |error: gix::Error| EstateError::repository(path, format!("cannot be read back: {error}"));
-    let repository = gix::open_opts(path, gix::open::Options::isolated().open_path_as_is(true)).map_err(fault)?;
-    let mut found = std::collections::BTreeMap::new();
-    for reference in repository.references().map_err(fault)?.all().map_err(fault)? {
-        let reference = reference.map_err(|error| EstateError::repository(path, error))?;
-        let id = reference.try_id().map(gix::Id::detach);
-        found.insert(reference.name().as_bstr().to_string(), id);
-    }
-    let wanted = contents.branches.iter().map(|(name, id)| (format!("refs/heads/{name}"), Some(*id))).collect();
-    if found != wanted {
-        return Err(EstateError::repository(path, "does not hold the branches that were written to it"));
     }
     Ok(())
 }

@@ -260,7 +260,8 @@ pub(crate) fn digest(path: &Path) -> Result<Option<String>, EstateError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scaffold::{Recipe, ScaffoldOptions, scaffold};
+    use crate::recipe::Recipe;
+    use crate::scaffold::{ScaffoldOptions, scaffold};
     use tempfile::TempDir;
 
     /// A corpus of two cases with its lock, and the text of one prompt to tell its states apart.
@@ -289,8 +290,7 @@ mod tests {
         let home = TempDir::new().unwrap();
         let read = corpus(&home.path().join("corpus"), text);
         let base = home.path().join("repos");
-        scaffold(&read, &ScaffoldOptions { base, recipe: Recipe::Sealed, owner_override: None, dry_run: false })
-            .unwrap();
+        scaffold(&read, &ScaffoldOptions::folder(&base, Recipe::Sealed)).unwrap();
         (home, read)
     }
 

@@ -1,6 +1,6 @@
 //! Every timestep of every corpus at hand, cut out of what the scaffold made, with git as the oracle.
 
-use crate::support::{git, json, minimal, shared, snapshot};
+use crate::support::{bare, git, json, minimal, shared, snapshot};
 use gsj_cutoff::{Cut, CutRequest, Expectation, audit, cut};
 use gsj_estate::{Corpus, Recipe, ScaffoldOptions, scaffold};
 use std::collections::BTreeSet;
@@ -43,7 +43,7 @@ fn cut_all(root: &Path) -> Option<(usize, usize)> {
     let (mut cuts, mut searched) = (0, 0);
     for recipe in [Recipe::Sealed, Recipe::Reference] {
         let base = TempDir::new().expect("temporary folder");
-        let options = ScaffoldOptions { base: base.path().to_owned(), recipe, owner_override: None, dry_run: false };
+        let options = ScaffoldOptions::folder(base.path(), recipe);
         let built = scaffold(&corpus, &options).expect("scaffolds");
         for made in built.repos.iter().filter(|made| !made.full) {
             let timesteps: Vec<u32> = corpus.cases[&made.case_id].timesteps.keys().copied().collect();
@@ -57,8 +57,8 @@ fn cut_all(root: &Path) -> Option<(usize, usize)> {
             for timestep in timesteps {
                 let branch = format!("timestep-{timestep}");
                 let dest = base.path().join(format!("{}-{timestep}", made.case_id));
-                let report = cut(&CutRequest::new(&made.path, Cut::Timestep(timestep), &dest)).expect("cuts");
-                let oracle = |revision: &str| git(&made.path, &["rev-parse", revision]).expect("git").trim().to_owned();
+                let report = cut(&CutRequest::new(bare(made), Cut::Timestep(timestep), &dest)).expect("cuts");
+                let oracle = |revision: &str| git(bare(made), &["rev-parse", revision]).expect("git").trim().to_owned();
                 assert_eq!(report.evidence.commit, made.refs[&branch]);
                 assert_eq!(report.evidence.commit, oracle(&branch));
                 assert_eq!(report.evidence.tree, oracle(&format!("{branch}^{{tree}}")));
@@ -68,8 +68,8 @@ fn cut_all(root: &Path) -> Option<(usize, usize)> {
                 assert_eq!(run(&["log", "--format=%H"]).trim(), report.evidence.commit);
                 run(&["show", "HEAD"]);
                 let from = match recipe {
-                    Recipe::Sealed => made.path.with_file_name(format!("{}.full.git", made.case_id)),
-                    Recipe::Reference => made.path.clone(),
+                    Recipe::Sealed => bare(made).with_file_name(format!("{}.full.git", made.case_id)),
+                    Recipe::Reference => bare(made).to_owned(),
                 };
                 let expectation =
                     Expectation { timestep: Some(timestep), forbid_from: Some(from), ..Expectation::default() };
@@ -141,16 +141,11 @@ fn the_ids_of_the_vectors_are_those_of_the_cuts() {
     let root = copied(&corpus);
     let base = TempDir::new().expect("temporary folder");
     let corpus = Corpus::read(root.path()).expect("passes");
-    let options = ScaffoldOptions {
-        base: base.path().to_owned(),
-        recipe: Recipe::Reference,
-        owner_override: None,
-        dry_run: false,
-    };
+    let options = ScaffoldOptions::folder(base.path(), Recipe::Reference);
     for made in scaffold(&corpus, &options).expect("scaffolds").repos {
         for timestep in corpus.cases[&made.case_id].timesteps.keys() {
             let dest = base.path().join(format!("{}-{timestep}", made.case_id));
-            let evidence = cut(&CutRequest::new(&made.path, Cut::Timestep(*timestep), &dest)).expect("cuts").evidence;
+            let evidence = cut(&CutRequest::new(bare(&made), Cut::Timestep(*timestep), &dest)).expect("cuts").evidence;
             for id in [&evidence.commit, &evidence.tree] {
                 assert!(
                     expected.contains(id.as_str()),

@@ -1,15 +1,9 @@
-use crate::support::{git, json, minimal, snapshot};
+use crate::support::{bare, build, git, json, minimal, snapshot};
 use gsj_estate::{Corpus, EstateError, Recipe, ScaffoldOptions, default_recipe, scaffold, validate};
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
-
-fn build(root: &Path, base: &Path, recipe: Recipe) -> gsj_estate::Scaffolded {
-    let corpus = Corpus::read(root).expect("passes");
-    let options = ScaffoldOptions { base: base.to_owned(), recipe, owner_override: None, dry_run: false };
-    scaffold(&corpus, &options).expect("scaffolds")
-}
 
 #[test]
 fn sealed_repositories_tell_nothing_of_later_pages() {
@@ -23,15 +17,15 @@ fn sealed_repositories_tell_nothing_of_later_pages() {
     assert_eq!(lock["cases"]["case_demo"]["full_refs"].as_object().map(|refs| refs.len()), Some(1));
     assert_eq!(default_recipe(root.path()).expect("readable"), Recipe::Sealed);
 
-    let Some(commit) = git(&made.path, &["cat-file", "-p", "timestep-1"]) else { return };
+    let Some(commit) = git(bare(made), &["cat-file", "-p", "timestep-1"]) else { return };
     assert!(!commit.contains("parent"), "{commit}");
     assert!(commit.ends_with("\n\ntimestep-1\n"), "{commit}");
-    assert_eq!(git(&made.path, &["symbolic-ref", "HEAD"]).expect("git").trim(), "refs/heads/timestep-2");
+    assert_eq!(git(bare(made), &["symbolic-ref", "HEAD"]).expect("git").trim(), "refs/heads/timestep-2");
     let full = built.repos.iter().find(|made| made.case_id == "case_demo" && made.full).expect("made");
-    assert!(full.path.ends_with("gsj-staging/case_demo.full.git"));
-    assert_eq!(git(&full.path, &["log", "-1", "--format=%B", "main"]).expect("git").trim(), "case_demo");
+    assert!(bare(full).ends_with("gsj-staging/case_demo.full.git"));
+    assert_eq!(git(bare(full), &["log", "-1", "--format=%B", "main"]).expect("git").trim(), "case_demo");
     let clone = base.path().join("clone");
-    git(base.path(), &["clone", "-q", &full.path.display().to_string(), "clone"]);
+    git(base.path(), &["clone", "-q", &bare(full).display().to_string(), "clone"]);
     assert!(clone.join("md/page_0002.md").is_file(), "a plain clone checks the document out");
 }
 
@@ -75,13 +69,18 @@ fn what_left_the_corpus_leaves_lock_and_objects() {
     let Some(root) = minimal() else { return };
     let base = TempDir::new().expect("temporary folder");
     build(root.path(), base.path(), Recipe::Reference);
-    let before = snapshot(&base.path().join("gsj-staging/case_demo.git/objects")).len();
+    let size = || -> usize {
+        snapshot(&base.path().join("gsj-staging/case_demo.git/objects")).iter().map(|(_, bytes)| bytes.len()).sum()
+    };
+    let before = size();
     fs::remove_dir_all(root.path().join("eval")).expect("removes");
     fs::remove_dir_all(root.path().join("train/cases/case_demo/timestep-2")).expect("removes");
     let built = build(root.path(), base.path(), Recipe::Reference);
     let lock: serde_json::Value = serde_json::from_str(&built.lock).expect("JSON");
     assert_eq!(lock["cases"].as_object().expect("cases").keys().collect::<Vec<_>>(), ["case_demo"]);
-    assert!(snapshot(&base.path().join("gsj-staging/case_demo.git/objects")).len() < before);
+    assert!(size() < before, "the later page is in no object any more");
+    assert_eq!(built.forgotten.len(), 1);
+    assert!(built.forgotten[0].removed && !base.path().join("gsj-staging/case_holdout.git").exists());
 }
 
 #[test]
@@ -108,8 +107,8 @@ fn a_dry_run_and_a_foreign_folder_write_nothing() {
     let base = TempDir::new().expect("temporary folder");
     let corpus = Corpus::read(root.path()).expect("passes");
     let before = snapshot(root.path());
-    let mut options =
-        ScaffoldOptions { base: base.path().to_owned(), recipe: Recipe::Sealed, owner_override: None, dry_run: true };
+    let mut options = ScaffoldOptions::folder(base.path(), Recipe::Sealed);
+    options.dry_run = true;
     assert!(scaffold(&corpus, &options).expect("builds").repos.iter().all(|made| made.changed));
     assert_eq!((snapshot(base.path()), snapshot(root.path())), (Vec::new(), before));
 
@@ -130,8 +129,7 @@ fn a_page_that_changes_after_validation_is_told() {
     let corpus = Corpus::read(root.path()).expect("passes");
     fs::write(root.path().join("eval/cases/case_holdout/timestep-2/pages/page_0002.md"), "other\n").expect("writes");
     let base = TempDir::new().expect("temporary folder");
-    let options =
-        ScaffoldOptions { base: base.path().to_owned(), recipe: Recipe::Sealed, owner_override: None, dry_run: false };
+    let options = ScaffoldOptions::folder(base.path(), Recipe::Sealed);
     assert!(matches!(scaffold(&corpus, &options), Err(EstateError::Changed { .. })));
     assert!(!root.path().join("corpus.lock.json").exists(), "no lock for what was not built");
 }

@@ -1,6 +1,7 @@
 //! Corpora laid from the shared vectors, and git as oracle.
 
 use base64::Engine as _;
+use gsj_estate::{Corpus, Recipe, RepoMade, ScaffoldOptions, Scaffolded, scaffold};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -76,6 +77,11 @@ pub(crate) fn git(dir: &Path, arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// The folder of a repository that was made in one.
+pub(crate) fn bare(made: &RepoMade) -> &Path {
+    made.path.as_deref().expect("its host is a folder")
+}
+
 /// Every file below a folder with its bytes, in order.
 pub(crate) fn snapshot(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = Vec::new();
@@ -93,4 +99,49 @@ pub(crate) fn snapshot(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     }
     files.sort();
     files
+}
+
+/// Builds a corpus into a folder.
+pub(crate) fn build(root: &Path, base: &Path, recipe: Recipe) -> Scaffolded {
+    let corpus = Corpus::read(root).expect("passes");
+    scaffold(&corpus, &ScaffoldOptions::folder(base, recipe)).expect("scaffolds")
+}
+
+/// A corpus of our own: so many cases with the timesteps 2, 4 and 6, every fifth for evaluation.
+pub(crate) fn synthetic(cases: usize) -> TempDir {
+    let root = TempDir::new().expect("temporary folder");
+    let write = |path: String, text: String| {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().expect("below the root")).expect("creates");
+        fs::write(path, text).expect("writes");
+    };
+    write(
+        "corpus.yaml".into(),
+        "name: synthetic\nowner: gsj-staging\nforgejo:\n  base_url: http://git.invalid:3000\ngit:\n  name: n\n  email: \
+         e@x.invalid\n  date: \"2026-01-01T00:00:00 +0000\"\nsandbox_image: registry.invalid/harness:1\n"
+            .into(),
+    );
+    write("AGENTS.md".into(), "Read the pages.\n".into());
+    write("skills/summarize/SKILL.md".into(), "Summarise the case.\n".into());
+    for number in 0..cases {
+        let split = if number % 5 == 4 { "eval" } else { "train" };
+        for timestep in [2, 4, 6] {
+            let folder = format!("{split}/cases/case_{number:04}/timestep-{timestep}");
+            for page in 1..=timestep {
+                let text = format!("Page {page} of case {number}: the mill, the lock house and the tar yard.\n");
+                write(format!("{folder}/pages/page_{page:04}.md"), text.repeat(20));
+            }
+            let prompts = "prompts:\n  - {id: \"skill:summarize\", source: skill, name: summarize}\n";
+            write(format!("{folder}/prompts.yaml"), prompts.into());
+        }
+    }
+    root
+}
+
+/// Runs one test of this program in a process of its own.
+pub(crate) fn child(test: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", test, "--ignored", "--quiet", "--test-threads=1"]);
+    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    command
 }

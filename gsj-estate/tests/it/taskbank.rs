@@ -12,7 +12,7 @@ use tempfile::TempDir;
 fn scaffolded(root: &Path, recipe: Recipe) -> Corpus {
     let corpus = Corpus::read(root).expect("valid");
     let base = TempDir::new().expect("temporary folder");
-    let options = ScaffoldOptions { base: base.path().to_owned(), recipe, owner_override: None, dry_run: false };
+    let options = ScaffoldOptions::folder(base.path(), recipe);
     scaffold(&corpus, &options).expect("scaffolds");
     corpus
 }

@@ -1,4 +1,4 @@
-use crate::support::{apply, git, json, minimal, shared, snapshot};
+use crate::support::{apply, bare, git, json, minimal, shared, snapshot};
 use gsj_estate::{
     Corpus, EstateError, Recipe, Report, ScaffoldOptions, default_recipe, scaffold, validate, validate_only,
 };
@@ -9,7 +9,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 fn options(base: &Path, recipe: Recipe) -> ScaffoldOptions {
-    ScaffoldOptions { base: base.to_owned(), recipe, owner_override: None, dry_run: false }
+    ScaffoldOptions::folder(base, recipe)
 }
 
 fn rules(report: &Report) -> Vec<[String; 4]> {
@@ -213,7 +213,7 @@ fn every_timestep_of_the_staging_corpus_checks_out_clean_under_both_recipes() {
                 let branch = format!("timestep-{timestep}");
                 let dest = base.path().join(format!("{}-{timestep}", made.case_id));
                 let evidence = gsj_cutoff::checkout(&gsj_cutoff::CheckoutRequest {
-                    source: &made.path,
+                    source: bare(made),
                     branch: &branch,
                     case_id: &made.case_id,
                     timestep: *timestep,
@@ -225,8 +225,8 @@ fn every_timestep_of_the_staging_corpus_checks_out_clean_under_both_recipes() {
                 assert_eq!(evidence.commit, made.refs[&branch]);
                 assert_eq!((evidence.shallow, evidence.pages.max), (true, Some(*timestep)));
                 let from = match recipe {
-                    Recipe::Sealed => made.path.with_file_name(format!("{}.full.git", made.case_id)),
-                    Recipe::Reference => made.path.clone(),
+                    Recipe::Sealed => bare(made).with_file_name(format!("{}.full.git", made.case_id)),
+                    Recipe::Reference => bare(made).to_owned(),
                 };
                 let expectation = gsj_cutoff::Expectation {
                     timestep: Some(*timestep),

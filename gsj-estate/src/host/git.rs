@@ -1,0 +1,216 @@
+//! The `git` program as a child: surroundings of its own, a deadline, and a credential that stands in no argument list.
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// The most output of one command that is kept, in bytes.
+const MOST_OUTPUT: u64 = 16 << 20;
+/// The longest message of git's that is passed on, in characters.
+const LONGEST_MESSAGE: usize = 600;
+
+/// How git is run for one host.
+#[derive(Clone)]
+pub(crate) struct Git<'a> {
+    pub(crate) program: &'a Path,
+    pub(crate) certificates: Option<&'a Path>,
+    /// The URL below which the credential is sent, the header that carries it, and what must not be shown.
+    pub(crate) authorization: Option<(String, String, Vec<String>)>,
+    pub(crate) deadline: Duration,
+}
+
+/// Why git failed.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The host said no, or the call makes no sense: again would be the same.
+    Refused(String),
+    /// Perhaps for the moment only.
+    Passing(String),
+}
+
+impl Git<'_> {
+    /// Runs git and gives what it printed.
+    pub(crate) fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<String, Fault> {
+        let mut command = Command::new(self.program);
+        command.env_clear().envs([
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_ATTR_NOSYSTEM", "1"),
+            ("HOME", "/nonexistent"),
+            ("XDG_CONFIG_HOME", "/nonexistent"),
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_ALLOW_PROTOCOL", "https:http"),
+            ("LC_ALL", "C"),
+        ]);
+        if let Some(certificates) = self.certificates {
+            command.env("GIT_SSL_CAINFO", certificates);
+        }
+        let settings = self.settings();
+        command.env("GIT_CONFIG_COUNT", settings.len().to_string());
+        for (number, (key, value)) in settings.iter().enumerate() {
+            command.env(format!("GIT_CONFIG_KEY_{number}"), key).env(format!("GIT_CONFIG_VALUE_{number}"), value);
+        }
+        command.args(arguments).current_dir("/").process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .map_err(|error| Fault::Refused(format!("`{}` cannot be run: {error}", self.program.display())))?;
+        let (out, said) = (reader(child.stdout.take()), reader(child.stderr.take()));
+        let status = self.wait(&mut child);
+        let text = |thread: std::thread::JoinHandle<Vec<u8>>| {
+            String::from_utf8_lossy(&thread.join().unwrap_or_default()).into_owned()
+        };
+        let (out, said) = (text(out), self.shown(&text(said)));
+        match status {
+            Ok(Some(status)) if status.success() => Ok(out),
+            Ok(Some(_)) if passing(&said) => Err(Fault::Passing(said)),
+            Ok(Some(_)) => Err(Fault::Refused(said)),
+            Ok(None) => Err(Fault::Passing(format!("no end after {} s", self.deadline.as_secs()))),
+            Err(error) => Err(Fault::Refused(error.to_string())),
+        }
+    }
+
+    fn settings(&self) -> Vec<(String, String)> {
+        let mut settings: Vec<(String, String)> = [
+            ("core.hooksPath", "/dev/null"),
+            ("core.fsmonitor", "false"),
+            ("credential.helper", ""),
+            ("fetch.recurseSubmodules", "false"),
+            ("push.recurseSubmodules", "no"),
+            ("gc.auto", "0"),
+            ("maintenance.auto", "false"),
+            ("transfer.bundleURI", "false"),
+            ("safe.directory", "*"),
+            // A host that sends next to nothing for a minute is given up.
+            ("http.lowSpeedLimit", "1000"),
+            ("http.lowSpeedTime", "60"),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .to_vec();
+        if let Some((url, header, _)) = &self.authorization {
+            settings.push(("http.followRedirects".to_owned(), "false".to_owned()));
+            settings.push((format!("http.{url}.extraHeader"), header.clone()));
+        }
+        settings
+    }
+
+    /// Waits for the end; `None` when the deadline came first, and then the child and its children are gone.
+    fn wait(&self, child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
+        let started = Instant::now();
+        let mut pause = Duration::from_millis(2);
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(Some(status));
+            }
+            if started.elapsed() > self.deadline {
+                if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+                    // It may have ended meanwhile.
+                    let _ = kill_process_group(group, Signal::KILL);
+                }
+                child.wait()?;
+                return Ok(None);
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+    }
+
+    /// What git said, on one line, with the secrets blanked.
+    fn shown(&self, said: &str) -> String {
+        let mut said = said.trim().replace('\n', "; ");
+        for secret in self.authorization.iter().flat_map(|(.., secrets)| secrets) {
+            said = said.replace(secret.as_str(), "***");
+        }
+        let plain: String = said.chars().filter(|character| !character.is_control()).take(LONGEST_MESSAGE).collect();
+        if plain.is_empty() { "git said nothing".to_owned() } else { plain }
+    }
+}
+
+impl std::fmt::Debug for Git<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Git").field("program", &self.program).finish_non_exhaustive()
+    }
+}
+
+fn reader(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            // A broken pipe ends the output, and the exit status says the rest.
+            let _ = pipe.by_ref().take(MOST_OUTPUT).read_to_end(&mut bytes);
+            let _ = std::io::copy(&mut pipe, &mut std::io::sink());
+        }
+        bytes
+    })
+}
+
+/// Whether what git said may be over in a moment: the network, or a server that has trouble.
+fn passing(said: &str) -> bool {
+    let server =
+        ["500", "502", "503", "504", "429"].iter().any(|code| said.contains(&format!("returned error: {code}")));
+    let network = [
+        "Could not resolve host",
+        "Failed to connect",
+        "Couldn't connect",
+        "Could not connect",
+        "Connection refused",
+        "Connection reset",
+        "Connection timed out",
+        "Operation timed out",
+        "Operation too slow",
+        "early EOF",
+        "unexpected disconnect",
+        "Empty reply",
+        "hung up unexpectedly",
+    ];
+    server || network.iter().any(|words| said.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_told_from_troubles() {
+        for said in ["fatal: unable to access 'x': The requested URL returned error: 503", "x: Failed to connect to h"]
+        {
+            assert!(passing(said), "{said}");
+        }
+        for said in [
+            "The requested URL returned error: 403",
+            "fatal: Authentication failed for 'x'",
+            "fatal: repository 'x' not found",
+            "! [remote rejected] main -> main (pre-receive hook declined)",
+        ] {
+            assert!(!passing(said), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_child_without_end_is_ended_with_its_children() {
+        let git = Git {
+            program: Path::new("/bin/sh"),
+            certificates: None,
+            authorization: None,
+            deadline: Duration::from_millis(50),
+        };
+        assert!(matches!(git.run(["-c", "sleep 600 & sleep 600"]), Err(Fault::Passing(_))));
+    }
+
+    #[test]
+    fn a_secret_is_blanked_in_what_is_said() {
+        let git = Git {
+            program: Path::new("/bin/sh"),
+            certificates: None,
+            authorization: Some(("https://h".into(), "Authorization: x".into(), vec!["hunter2".into()])),
+            deadline: Duration::from_secs(10),
+        };
+        let said = git.run(["-c", "echo bad hunter2 >&2; exit 1"]);
+        assert!(matches!(&said, Err(Fault::Refused(said)) if said == "bad ***"), "{said:?}");
+        assert!(!format!("{git:?}").contains("hunter2"));
+    }
+}
