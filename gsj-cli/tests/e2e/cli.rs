@@ -58,6 +58,9 @@ fn every_subcommands_help_ends_with_an_example() {
         vec!["token", "verify"],
         vec!["retrieval", "search"],
         vec!["estate", "validate"],
+        vec!["estate", "ingest"],
+        vec!["estate", "verify"],
+        vec!["estate", "all"],
         vec!["estate", "scaffold"],
     ];
     for line in lines {

@@ -12,6 +12,7 @@ mod checking;
 mod cli;
 mod crash;
 mod demo;
+mod estate;
 mod isolation;
 mod many;
 mod pins;

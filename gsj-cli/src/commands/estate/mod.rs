@@ -1,8 +1,12 @@
-//! `gsj estate`: from a folder of pages to repositories.
+//! `gsj estate`: from a folder of pages to repositories, a task bank and a service that knows them.
 
+mod all;
+mod ingest;
+mod place;
 mod report;
 mod scaffold;
 mod validate;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -25,11 +29,20 @@ enum Action {
     Validate(validate::Args),
     /// Turn each case into a bare repository with a branch per timestep, and write the lock.
     Scaffold(scaffold::Args),
+    /// Have the retrieval service read what was pushed, and wait until it serves that.
+    Ingest(ingest::Args),
+    /// Validate, scaffold, ingest, task bank and verify, until one fails.
+    All(all::Args),
+    /// Read everything back and compare it with the corpus.
+    Verify(verify::Args),
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     match args.action {
         Action::Validate(args) => validate::run(&args),
         Action::Scaffold(args) => scaffold::run(&args),
+        Action::Ingest(args) => ingest::run(&args),
+        Action::All(args) => all::run(&args),
+        Action::Verify(args) => verify::run(&args),
     }
 }

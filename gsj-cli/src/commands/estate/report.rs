@@ -5,6 +5,9 @@ use gsj_estate::Report;
 use crate::output::{self, Format};
 use crate::terminal::{BOLD, DIM, GREEN, RED, paint};
 
+/// The narrowest that the columns of names are, and the widest that they become.
+const COLUMN: std::ops::RangeInclusive<usize> = 8..=40;
+
 pub(super) fn print(phase: &str, report: &Report, format: Format) {
     if format == Format::Json {
         for finding in &report.findings {
@@ -12,12 +15,15 @@ pub(super) fn print(phase: &str, report: &Report, format: Format) {
         }
         return;
     }
+    let widest = |lengths: Vec<usize>| lengths.into_iter().max().unwrap_or(0).clamp(*COLUMN.start(), *COLUMN.end());
+    let case = widest(report.findings.iter().map(|finding| finding.scope.chars().count()).collect());
+    let place = widest(report.findings.iter().map(|finding| finding.where_.chars().count()).collect());
     output::line(&paint(BOLD, phase));
-    output::line(&paint(DIM, &format!("{:<20} {:<6} {:<16} {:<7} detail", "case", "split", "where", "result")));
+    output::line(&paint(DIM, &format!("{:<case$} {:<6} {:<place$} {:<7} detail", "case", "split", "where", "result")));
     for finding in &report.findings {
         let result = if finding.ok { paint(GREEN, "ok     ") } else { paint(RED, "FAIL   ") };
         output::line(&format!(
-            "{:<20} {:<6} {:<16} {result} {}",
+            "{:<case$} {:<6} {:<place$} {result} {}",
             finding.scope, finding.split, finding.where_, finding.detail
         ));
     }

@@ -1,0 +1,67 @@
+//! `gsj estate ingest`: has the retrieval service read what was pushed.
+
+use std::process::ExitCode;
+
+use gsj_estate::{Corpus, ingest};
+
+use super::place::{self, CorpusArgs, ServiceArgs};
+use crate::error::CliError;
+use crate::output::{self, Format, FormatArg};
+use crate::terminal::{GREEN, paint, progress};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  gsj estate ingest --corpus corpus --mcp-url http://127.0.0.1:8790")]
+pub(super) struct Args {
+    #[command(flatten)]
+    corpus: CorpusArgs,
+    #[command(flatten)]
+    service: ServiceArgs,
+    /// Say what would be asked, and ask nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Do nothing
+    #[arg(long)]
+    skip_ingest: bool,
+    #[command(flatten)]
+    format: FormatArg,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
+    let format = args.format.resolve();
+    match args.corpus.read(format)? {
+        Ok(corpus) => tell(&corpus, &args.service, args.dry_run, args.skip_ingest, format).map(|()| ExitCode::SUCCESS),
+        Err(code) => Ok(code),
+    }
+}
+
+/// Tells the service to read anew and waits for it, where there is one.
+pub(super) fn tell(
+    corpus: &Corpus,
+    service: &ServiceArgs,
+    dry_run: bool,
+    skip: bool,
+    format: Format,
+) -> Result<(), CliError> {
+    if skip {
+        progress("ingest: skipped");
+        return Ok(());
+    }
+    let Some(service) = service.resolve(corpus)? else {
+        progress("ingest: the corpus names no retrieval service, so none is told");
+        return Ok(());
+    };
+    if dry_run {
+        progress(&format!("ingest: would tell {} to read {} cases anew", service.url, corpus.cases.len()));
+        return Ok(());
+    }
+    progress(&format!("ingest: waiting for {}", service.url));
+    let done = ingest(&corpus.root, &service).map_err(|error| place::of(&error))?;
+    match format {
+        Format::Json => output::json(&done),
+        Format::Human => {
+            let how = if done.by_commit { "by the lock's commits" } else { "(it does not tell by which commits)" };
+            output::line(&format!("{} {} cases served {how}", paint(GREEN, "indexed"), done.cases));
+        }
+    }
+    Ok(())
+}

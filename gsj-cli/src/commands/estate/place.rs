@@ -1,0 +1,180 @@
+//! What the phases have in common: which corpus, which host, which service.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gsj_estate::{
+    Api, Corpus, EstateError, Host, Recipe, Remote, Report, Service, Token, credential_variable, validate,
+    validate_only,
+};
+
+use super::report;
+use crate::commands::token;
+use crate::environment;
+use crate::error::{CliError, Context as _, Kind};
+use crate::output::Format;
+use crate::terminal::warn;
+
+/// The corpus, and which cases of it.
+#[derive(Debug, clap::Args)]
+pub(super) struct CorpusArgs {
+    /// The corpus folder
+    #[arg(long)]
+    pub(super) corpus: PathBuf,
+    /// Only these cases; faults inside others are not looked at
+    #[arg(long, value_name = "CASE", num_args = 1.., value_delimiter = ',')]
+    pub(super) only: Vec<String>,
+}
+
+impl CorpusArgs {
+    pub(super) fn is_partial(&self) -> bool {
+        !self.only.is_empty()
+    }
+
+    /// All findings about the corpus.
+    pub(super) fn validate(&self) -> Result<Report, CliError> {
+        if !self.corpus.is_dir() {
+            return Err(CliError::usage(format!("`{}` is not a folder", self.corpus.display())));
+        }
+        if self.is_partial() { validate_only(&self.corpus, &self.only).usage() } else { Ok(validate(&self.corpus)) }
+    }
+
+    /// Reads the corpus; one that does not pass has its table printed and gives the exit code.
+    pub(super) fn read(&self, format: Format) -> Result<Result<Corpus, ExitCode>, CliError> {
+        if !self.corpus.is_dir() {
+            return Err(CliError::usage(format!("`{}` is not a folder", self.corpus.display())));
+        }
+        let read =
+            if self.is_partial() { Corpus::read_only(&self.corpus, &self.only) } else { Corpus::read(&self.corpus) };
+        match read {
+            Ok(corpus) => Ok(Ok(corpus)),
+            Err(EstateError::Invalid { report, .. }) => {
+                report::print("validate", &report, format);
+                Ok(Err(ExitCode::from(1)))
+            }
+            Err(error) => Err(of(&error)),
+        }
+    }
+}
+
+/// Where the repositories are.
+#[derive(Debug, clap::Args)]
+pub(super) struct HostArgs {
+    /// Where the repositories are, `file://` and a folder or `https://` and a host [default: the corpus's]
+    #[arg(long, value_name = "URL")]
+    pub(super) base_url: Option<String>,
+    /// Another owner than the corpus's, and so another credential
+    #[arg(long, value_name = "OWNER")]
+    pub(super) owner_override: Option<String>,
+    /// What an http host is: `forge` (Forgejo, Gitea) makes repositories by its API, `git` has them already
+    #[arg(long, value_enum, default_value_t = HostKind::Forge)]
+    pub(super) host: HostKind,
+    /// Certificates to trust instead of the system's
+    #[arg(long, value_name = "FILE")]
+    pub(super) certificates: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum HostKind {
+    /// Forgejo or Gitea.
+    Forge,
+    /// Any other git host.
+    Git,
+}
+
+impl HostArgs {
+    /// The host for a corpus; `pushes` says that a credential is needed.
+    pub(super) fn resolve(&self, corpus: &Corpus, pushes: bool) -> Result<Host, CliError> {
+        let base = self.base_url.as_deref().unwrap_or(&corpus.settings.base_url);
+        if let Some(folder) = base.strip_prefix("file://") {
+            if !folder.starts_with('/') {
+                return Err(CliError::usage(format!("`{base}` is no file:// and an absolute path"))
+                    .hint("--base-url file:///srv/repos"));
+            }
+            return Ok(Host::Folder(PathBuf::from(folder)));
+        }
+        let variable = credential_variable(self.owner_override.as_deref().unwrap_or(&corpus.settings.owner));
+        let token =
+            match environment::value(&variable) {
+                Some(value) => Some(Token::new(&value).ok_or_else(|| {
+                    CliError::usage(format!("the value of {variable} holds what no header can carry"))
+                })?),
+                None if pushes => {
+                    return Err(CliError::usage(format!("the environment variable {variable} is not set"))
+                        .hint(format!("export {variable}=... (an access token with write:repository and write:user)"))
+                        .hint("or into a folder: --base-url file:///srv/repos"));
+                }
+                None => None,
+            };
+        let mut remote = Remote::new(base, token, git()?, std::env::temp_dir()).usage()?;
+        if self.host == HostKind::Git {
+            remote.api = Api::None;
+        }
+        remote.certificates.clone_from(&self.certificates);
+        if remote.token.is_some() && remote.is_clear() {
+            warn(&format!("{base} is not https: the credential travels in the clear"));
+        }
+        Ok(Host::Remote(remote))
+    }
+}
+
+/// The git program by its absolute path: children of ours have no search path.
+fn git() -> Result<PathBuf, CliError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join("git"))
+        .find(|program| program.is_file())
+        .ok_or_else(|| CliError::usage("no git program is found, which a host over http needs").hint("install git"))
+}
+
+/// Where the retrieval service is.
+#[derive(Debug, clap::Args)]
+pub(super) struct ServiceArgs {
+    /// Where the retrieval service is [default: the corpus's]
+    #[arg(long, value_name = "URL")]
+    pub(super) mcp_url: Option<String>,
+    /// Name of the variable that holds the service's secret
+    #[arg(long, value_name = "NAME", default_value = environment::TOKEN_SECRET)]
+    pub(super) secret_env: String,
+    /// How long the service may take to index, in seconds
+    #[arg(long, value_name = "S", default_value_t = 900)]
+    pub(super) ingest_timeout: u64,
+}
+
+impl ServiceArgs {
+    /// The service, where there is one.
+    pub(super) fn resolve(&self, corpus: &Corpus) -> Result<Option<Service>, CliError> {
+        let Some(url) = self.mcp_url.as_deref().or(corpus.settings.mcp_url.as_deref()) else { return Ok(None) };
+        let secret = token::secret(&self.secret_env)?;
+        let mut service = Service::new(url, secret, Arc::new(token::now)).usage()?;
+        service.timeout = Duration::from_secs(self.ingest_timeout);
+        Ok(Some(service))
+    }
+}
+
+/// How commits are made (spec `corpus.md` sections 7 and 13).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum RecipeArg {
+    /// Each timestep is a root commit; the full document is in a repository that no episode reads.
+    Sealed,
+    /// The ids of the Python reference.
+    Reference,
+}
+
+/// The recipe asked for, or the one that the lock or its absence says.
+pub(super) fn recipe(asked: Option<RecipeArg>, corpus: &Path) -> Result<Recipe, CliError> {
+    match asked {
+        Some(RecipeArg::Sealed) => Ok(Recipe::Sealed),
+        Some(RecipeArg::Reference) => Ok(Recipe::Reference),
+        None => gsj_estate::default_recipe(corpus).usage(),
+    }
+}
+
+/// An error of the library with its exit code: what another machine did is told apart from what was asked of us.
+pub(super) fn of(error: &EstateError) -> CliError {
+    let kind = if error.is_remote() { Kind::Server } else { Kind::Usage };
+    CliError::from_error(kind, error)
+}

@@ -1,0 +1,156 @@
+//! `gsj estate`: the phases as an operator runs them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{fixture, gsj, output, shared, text};
+
+fn copied(corpus: &Path) -> TempDir {
+    let home = TempDir::new().unwrap();
+    let status = Command::new("cp").arg("-r").arg(corpus).arg(home.path().join("corpus")).status().unwrap();
+    assert!(status.success());
+    assert!(Command::new("chmod").args(["-R", "u+w"]).arg(home.path()).status().unwrap().success());
+    home
+}
+
+/// A phase over the copied corpus, into the folder beside it.
+fn phase(name: &str, home: &Path) -> Command {
+    let mut command = gsj();
+    command.env_remove("GSJ_FORGEJO_TOKEN_GSJ_STAGING").args(["estate", name, "--format", "json", "--corpus"]);
+    command.arg(home.join("corpus"));
+    command
+}
+
+fn in_folder(name: &str, home: &Path) -> Command {
+    let mut command = phase(name, home);
+    command.arg("--base-url").arg(format!("file://{}", home.join("repos").display()));
+    command
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+fn snapshot(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = Vec::new();
+    let mut pending = vec![folder.to_owned()];
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { pending.push(path) } else { files.push((path.clone(), fs::read(path).unwrap())) }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The files of an estate by their path below `home`.
+fn estate(home: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let below = |(path, content): (PathBuf, Vec<u8>)| (path.strip_prefix(home).unwrap().to_owned(), content);
+    snapshot(home).into_iter().map(below).collect()
+}
+
+#[test]
+fn the_staging_corpus_becomes_the_expected_estate() {
+    let (Some(corpus), Some(expected)) =
+        (shared("data/staging-corpus"), shared("vectors/corpus/expected-lock-staging.json"))
+    else {
+        return;
+    };
+    let home = copied(&corpus);
+    let ran = output(in_folder("all", home.path()).arg("--skip-ingest"));
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    let (mut lock, mut wanted) = (json(&home.path().join("corpus/corpus.lock.json")), json(&expected));
+    for document in [&mut lock, &mut wanted] {
+        let document = document.as_object_mut().unwrap();
+        document.remove("_comment");
+        document["taskbank"].as_object_mut().unwrap().remove("sha256");
+    }
+    assert_eq!(lock, wanted);
+    for case in wanted["cases"].as_object().unwrap().keys() {
+        let repository = home.path().join(format!("repos/gsj-staging/{case}.git"));
+        let clone = home.path().join(case);
+        let cloned = Command::new("git").args(["clone", "-q"]).arg(&repository).arg(&clone).status();
+        if cloned.is_err() {
+            eprintln!("SKIPPED: no git command here to clone with");
+            return;
+        }
+        let branch = fs::read_to_string(clone.join(".git/HEAD")).unwrap();
+        assert!(branch.trim().ends_with("refs/heads/main") && clone.join("md/page_0001.md").is_file(), "{branch}");
+    }
+    let before = estate(&home.path().join("repos"));
+    let again = output(in_folder("all", home.path()).arg("--skip-ingest"));
+    assert_eq!(again.status.code(), Some(0), "{}", text(&again));
+    assert!(estate(&home.path().join("repos")) == before, "an unchanged corpus writes nothing");
+}
+
+#[test]
+fn exit_codes_tell_who_is_at_fault() {
+    let home = copied(&fixture("corpus"));
+    let refused = |command: &mut Command, code: i32, words: &[&str]| {
+        let ran = output(command);
+        let shown = text(&ran);
+        assert_eq!(ran.status.code(), Some(code), "{shown}");
+        for word in words {
+            assert!(shown.contains(word), "`{word}` in: {shown}");
+        }
+    };
+    let lock = home.path().join("corpus/corpus.lock.json");
+    drop(fs::remove_file(&lock));
+    refused(&mut in_folder("verify", home.path()), 2, &["corpus.lock.json", "scaffold"]);
+    refused(in_folder("scaffold", home.path()).args(["--only", "nobody"]), 2, &["nobody"]);
+    let owner = "--owner-override";
+    refused(in_folder("scaffold", home.path()).args([owner, "../../x"]), 2, &["../../x"]);
+    refused(phase("scaffold", home.path()).args(["--base-url", "http://127.0.0.1:1"]), 2, &["GSJ_FORGEJO_TOKEN_"]);
+    let mut gone = phase("verify", home.path());
+    gone.args(["--base-url", "http://u:hunter2@127.0.0.1:1"]);
+    let ran = output(&mut gone);
+    assert!(ran.status.code() == Some(2) && !text(&ran).contains("hunter2"), "{}", text(&ran));
+
+    let dry = output(in_folder("all", home.path()).args(["--dry-run", "--skip-ingest"]));
+    assert_eq!(dry.status.code(), Some(0), "{}", text(&dry));
+    assert!(!home.path().join("repos").exists() && !lock.exists(), "a dry run touches nothing");
+
+    let ran = output(in_folder("all", home.path()).arg("--skip-ingest"));
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    let bank = fs::read(home.path().join("corpus/taskbank.parquet")).unwrap();
+    let case = json(&lock)["cases"].as_object().unwrap().keys().next().unwrap().clone();
+    let ran = output(in_folder("all", home.path()).args(["--skip-ingest", "--only", &case]));
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    assert_eq!(fs::read(home.path().join("corpus/taskbank.parquet")).unwrap(), bank);
+
+    fs::write(home.path().join("corpus/stray.txt"), "x").unwrap();
+    refused(&mut in_folder("verify", home.path()), 1, &["root.stray"]);
+}
+
+#[test]
+fn all_killed_at_any_moment_and_run_again_gives_the_same_estate() {
+    let moments: u32 = if std::env::var_os("GSJ_TEST_STATE").is_some() { 100 } else { 10 };
+    let undisturbed = copied(&fixture("corpus"));
+    let started = Instant::now();
+    assert_eq!(output(in_folder("all", undisturbed.path()).arg("--skip-ingest")).status.code(), Some(0));
+    let whole = started.elapsed().max(Duration::from_millis(20));
+    let wanted = estate(undisturbed.path());
+    let mut killed = 0;
+    for moment in 0..moments {
+        let home = copied(&fixture("corpus"));
+        let mut child = in_folder("all", home.path())
+            .arg("--skip-ingest")
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(whole * moment / moments);
+        drop(child.kill());
+        killed += u32::from(!child.wait().unwrap().success());
+        let ran = output(in_folder("all", home.path()).arg("--skip-ingest"));
+        assert_eq!(ran.status.code(), Some(0), "moment {moment}: {}", text(&ran));
+        assert!(estate(home.path()) == wanted, "moment {moment} left another estate");
+    }
+    assert!(killed > 0, "no run was killed before its end");
+}
