@@ -11,6 +11,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::ColumnPath;
 
 use crate::error::TableError;
 use crate::row::{RawRow, Split, TaskKey, TaskRow};
@@ -31,7 +32,7 @@ const GROUP_BYTES: usize = 8 << 20;
 const ARROW_SCHEMA: &str = include_str!("arrow-schema.txt");
 
 /// What every setting of the format is, none left to what a library takes for granted.
-fn properties(arrow_schema: Option<&str>) -> Arc<WriterProperties> {
+pub(crate) fn properties(arrow_schema: Option<&str>) -> Arc<WriterProperties> {
     let schema = arrow_schema.map(|text| vec![KeyValue::new("ARROW:schema".to_owned(), text.trim_end().to_owned())]);
     Arc::new(
         WriterProperties::builder()
@@ -39,6 +40,11 @@ fn properties(arrow_schema: Option<&str>) -> Arc<WriterProperties> {
             .set_created_by(CREATED_BY.to_owned())
             .set_compression(Compression::SNAPPY)
             .set_dictionary_enabled(true)
+            // Hardly a logprob comes twice.
+            .set_column_dictionary_enabled(
+                ColumnPath::from(["response_logprobs", "list", "element"].map(str::to_owned).to_vec()),
+                false,
+            )
             // A full row group's values all fit, so that no column falls back to another encoding in its middle.
             .set_dictionary_page_size_limit(GROUP_BYTES + LONGEST_VALUE + GROUP_ROWS * 4)
             .set_data_page_size_limit(1 << 20)
@@ -231,7 +237,7 @@ fn write<T: DataType, W: Write + Send>(
     column.close()
 }
 
-fn unwritten(error: ParquetError) -> TableError {
+pub(crate) fn unwritten(error: ParquetError) -> TableError {
     let source = match error {
         ParquetError::External(source) => match source.downcast::<std::io::Error>() {
             Ok(error) => *error,

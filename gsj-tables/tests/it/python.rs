@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::{raw, tasks, written};
+use crate::tokens;
 use gsj_tables::{Bank, RawRow, TaskRow};
 use serde_json::{Value, json};
 
@@ -23,6 +24,27 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
+fn tokens_are_right(said: &Value) {
+    let list = |of: &str| format!("list<element: {of} not null>");
+    let schema = json!([
+        ["session_id", "string", false],
+        ["task_id", "string", false],
+        ["trace", "int32", false],
+        ["prompt_ids", list("int32"), false],
+        ["response_ids", list("int32"), false],
+        ["loss_mask", list("int8"), false],
+        ["response_logprobs", list("double"), false],
+    ]);
+    assert_eq!(said["schema"], schema);
+    let rows = tokens::rows().into_iter().map(|row| {
+        json!({
+            "session_id": row.session_id, "task_id": row.task_id, "trace": row.trace, "prompt_ids": row.prompt_ids,
+            "response_ids": row.response_ids, "loss_mask": row.loss_mask, "response_logprobs": row.response_logprobs,
+        })
+    });
+    assert_eq!(said["rows"], Value::from_iter(rows));
+}
+
 #[test]
 fn pyarrow_polars_and_datasets_read_our_banks_and_we_read_theirs() {
     let Some(python) = std::env::var_os("GSJ_TEST_TABLES_PYTHON") else {
@@ -38,6 +60,8 @@ fn pyarrow_polars_and_datasets_read_our_banks_and_we_read_theirs() {
     for (name, rows) in &banks {
         std::fs::write(ours.join(name), written(rows)).unwrap();
     }
+    std::fs::create_dir(ours.join("tokens")).unwrap();
+    std::fs::write(ours.join("tokens/tokens.parquet"), tokens::table()).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/banks.py");
     let ran = Command::new(python).arg(script).arg(&ours).arg(&theirs).output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
@@ -46,6 +70,10 @@ fn pyarrow_polars_and_datasets_read_our_banks_and_we_read_theirs() {
     for line in String::from_utf8(ran.stdout).unwrap().lines() {
         let said: Value = serde_json::from_str(line).unwrap();
         let (library, name) = (said["library"].as_str().unwrap(), said["bank"].as_str().unwrap());
+        if name == "tokens.parquet" {
+            tokens_are_right(&said);
+            continue;
+        }
         let (text, number) = if library == "polars" { ("String", "Int64") } else { ("string", "int64") };
         let schema: Vec<Value> = [
             "case_id",

@@ -52,6 +52,14 @@ for path in sorted(read_from.glob("*.parquet")):
     data = datasets.Dataset.from_parquet(str(path), cache_dir=str(write_to / "cache" / path.stem))
     say("datasets", path, [[name, kind.dtype, True] for name, kind in data.features.items()], data.to_list())
 
+# The tokens of traces, a table of another kind.
+tokens = pyarrow.parquet.read_table(read_from / "tokens" / "tokens.parquet")
+tokens.validate(full=True)
+path = read_from / "tokens" / "tokens.parquet"
+say("pyarrow", path, [[f.name, str(f.type), f.nullable] for f in tokens.schema], tokens.to_pylist())
+assert polars.read_parquet(path).to_dicts() == tokens.to_pylist()
+assert datasets.Dataset.from_parquet(str(path), cache_dir=str(write_to / "cache" / "t")).to_list() == tokens.to_pylist()
+
 table = pyarrow.parquet.read_table(read_from / "some.parquet")
 write = pyarrow.parquet.write_table
 write(table, write_to / "pyarrow.parquet")

@@ -1,10 +1,12 @@
 //! `gsj estate`: from a folder of pages to repositories, a task bank and a service that knows them.
 
 mod all;
+mod bank;
 mod ingest;
 mod place;
 mod report;
 mod scaffold;
+mod taskbank;
 mod validate;
 mod verify;
 
@@ -13,6 +15,7 @@ use std::process::ExitCode;
 use crate::error::CliError;
 
 pub(crate) use scaffold::build;
+pub(crate) use taskbank::SplitArg;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -35,6 +38,10 @@ enum Action {
     All(all::Args),
     /// Read everything back and compare it with the corpus.
     Verify(verify::Args),
+    /// Write the task bank, a row for each case, timestep and prompt, and have the lock claim it.
+    Taskbank(taskbank::Args),
+    /// Look into task banks.
+    Bank(bank::Args),
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
@@ -44,5 +51,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
         Action::Ingest(args) => ingest::run(&args),
         Action::All(args) => all::run(&args),
         Action::Verify(args) => verify::run(&args),
+        Action::Taskbank(args) => taskbank::run(&args),
+        Action::Bank(args) => bank::run(&args),
     }
 }

@@ -1,22 +1,27 @@
 //! `gsj submit`: tasks in, accepted results out.
 
+mod bank;
+mod results;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use gsj_client::{Client, ClientError, Collected, Item, TaskRequest};
+use gsj_client::{Client, ClientError, TaskRequest};
 use gsj_pins::Pins;
 use gsj_server::config::Config;
-use gsj_trace::json::Value;
 
 use super::{config, runtime};
+use bank::{FromBank, Run};
+use results::{Export, Results};
+
 use crate::error::{CliError, Context as _, Kind};
-use crate::output::{self, Format, FormatArg};
-use crate::terminal::{GREEN, RED, paint, progress, warn};
+use crate::output::FormatArg;
+use crate::terminal::{progress, warn};
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  gsj submit --config rollout.yaml --case harbor-lease --timestep 12 --prompt 'Summarise the case.' --episodes 4 --out results"
+    after_help = "Example:\n  gsj submit --config rollout.yaml --case harbor-lease --timestep 12 --prompt 'Summarise the case.' --episodes 4 --out results\n  gsj submit --config rollout.yaml --from-bank corpus/taskbank.parquet --all --split train --out results"
 )]
 pub(crate) struct Args {
     /// The configuration of the server
@@ -29,21 +34,24 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["case", "timestep", "prompt", "prompt_file", "episodes"])]
     request: Option<PathBuf>,
     /// The case id
-    #[arg(long, required_unless_present = "request")]
+    #[arg(long, required_unless_present_any = ["request", "from_bank"])]
     case: Option<String>,
     /// The last visible page
-    #[arg(long, required_unless_present = "request", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, required_unless_present_any = ["request", "from_bank"], value_parser = clap::value_parser!(u32).range(1..))]
     timestep: Option<u32>,
     /// What the agent is asked to do
-    #[arg(long, conflicts_with = "prompt_file", required_unless_present_any = ["request", "prompt_file"])]
+    #[arg(long, conflicts_with = "prompt_file", required_unless_present_any = ["request", "prompt_file", "from_bank"])]
     prompt: Option<String>,
     /// A file with what the agent is asked to do
     #[arg(long)]
     prompt_file: Option<PathBuf>,
-    /// How many episodes
+    #[command(flatten)]
+    from_bank: FromBank,
+    /// How many episodes, of each task
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     episodes: u32,
-    /// Id of the task; the same one again goes on waiting, and collects what has ended [default: a new one]
+    /// Id of the task; the same one again goes on waiting, and collects what has ended. Of a bank's tasks, what each id
+    /// begins with [default: a new one]
     #[arg(long)]
     task_id: Option<String>,
     /// Agent, instead of the configuration's
@@ -58,6 +66,9 @@ pub(crate) struct Args {
     /// Folder for accepted results
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// One file with ids, mask and logprobs instead of the whole results
+    #[arg(long, value_enum, requires = "out")]
+    export: Option<Export>,
     #[command(flatten)]
     format: FormatArg,
 }
@@ -67,12 +78,14 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     let pins_path = config.checks.pins.clone().unwrap_or_default();
     let pins = Pins::read(&pins_path);
     pins.check_usable().usage()?;
+    if let Some(path) = &args.from_bank.from_bank {
+        return of_bank(&args, path, &config, &pins);
+    }
     let (task_id, body, episodes, timeout) = request(&args, &config)?;
-    let url = args.server.clone().unwrap_or_else(|| format!("http://{}", config.server.listen));
+    let url = url(&args, &config);
     let policy = config.checks.policy();
-    let deadline = Duration::try_from_secs_f64(timeout * f64::from(episodes) + args.grace.max(0.0))
-        .map_err(|_| CliError::usage("--timeout and --grace must be sensible numbers of seconds"))?;
-    let format = args.format.resolve();
+    let deadline = deadline(timeout * f64::from(episodes), &args)?;
+    let mut results = Results::open(args.format.resolve(), args.out.as_deref(), args.export)?;
     runtime::block_on(async move {
         let client = Client::new(&url).server()?;
         if args.task_id.is_some() && has_ended(&client, &task_id, episodes).await? {
@@ -88,8 +101,48 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
         }
         watch(&client, &task_id, deadline).await?;
         let collected = client.collect(&task_id, &pins, &policy).await.server()?;
-        report(format, &collected, args.out.as_deref())
+        results.take(&collected, None)?;
+        results.finish()
     })
+}
+
+/// Submits rows of a task bank.
+fn of_bank(args: &Args, path: &Path, config: &Config, pins: &Pins) -> Result<ExitCode, CliError> {
+    let rows = args.from_bank.rows(path)?;
+    let timeout = args.timeout.unwrap_or(config.limits.timeout_s);
+    let deadline = deadline(timeout * f64::from(args.episodes) * f64::from(Run::share()), args)?;
+    let mut results = Results::open(args.format.resolve(), args.out.as_deref(), args.export)?;
+    let (url, policy) = (url(args, config), config.checks.policy());
+    runtime::block_on(async {
+        let run = Run {
+            client: Client::new(&url).server()?,
+            prefix: args.task_id.clone().unwrap_or_else(new_id),
+            again: args.task_id.is_some(),
+            agent: args.agent.clone().unwrap_or_else(|| config.harness.agent.clone()),
+            episodes: args.episodes,
+            timeout,
+            deadline,
+            pins,
+            policy: &policy,
+        };
+        run.run(&rows, &mut results).await
+    })?;
+    results.finish()
+}
+
+fn url(args: &Args, config: &Config) -> String {
+    args.server.clone().unwrap_or_else(|| format!("http://{}", config.server.listen))
+}
+
+fn deadline(seconds: f64, args: &Args) -> Result<Duration, CliError> {
+    Duration::try_from_secs_f64(seconds + args.grace.max(0.0))
+        .map_err(|_| CliError::usage("--timeout and --grace must be sensible numbers of seconds"))
+}
+
+/// An id that no task has had.
+fn new_id() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map(|d| d.as_millis()).unwrap_or_default();
+    format!("task-{now}")
 }
 
 /// The request, its id, its episodes and the time that each may take.
@@ -116,8 +169,7 @@ fn request(args: &Args, config: &Config) -> Result<(String, serde_json::Value, u
     let (Some(case), Some(timestep)) = (&args.case, args.timestep) else {
         return Err(CliError::usage("--case and --timestep are missing"));
     };
-    let started = SystemTime::now().duration_since(UNIX_EPOCH).map(|d| d.as_millis()).unwrap_or_default();
-    let task_id = args.task_id.clone().unwrap_or_else(|| format!("task-{started}"));
+    let task_id = args.task_id.clone().unwrap_or_else(new_id);
     let agent = args.agent.clone().unwrap_or_else(|| config.harness.agent.clone());
     let mut task = TaskRequest::new(&task_id, prompt, agent, case, timestep);
     task.num_samples = args.episodes;
@@ -173,85 +225,4 @@ async fn watch(client: &Client, task_id: &str, deadline: Duration) -> Result<(),
             }
         }
     }
-}
-
-fn report(format: Format, collected: &Collected, out: Option<&Path>) -> Result<ExitCode, CliError> {
-    let mut by_length = 0;
-    for item in &collected.accepted {
-        let session = item.session_id.clone().unwrap_or_default();
-        by_length += usize::from(ended_by_length(item));
-        let path = out.map(|folder| store(folder, &session, &item.bytes)).transpose()?;
-        line(format, &session, "accepted", &[], None, path.as_deref(), overhead(item));
-    }
-    for rejected in &collected.rejected {
-        let session = rejected.item.session_id.clone().unwrap_or_default();
-        line(format, &session, "rejected", &rejected.findings, None, None, overhead(&rejected.item));
-    }
-    for failed in &collected.failed {
-        let session = failed.item.session_id.clone().unwrap_or_default();
-        line(format, &session, &failed.status, &failed.findings, failed.error.as_deref(), None, overhead(&failed.item));
-    }
-    let all = collected.accepted.len() + collected.rejected.len() + collected.failed.len();
-    progress(&format!(
-        "{} of {} accepted, {} rejected, {} failed; {by_length} ended by length",
-        collected.accepted.len(),
-        all + usize::try_from(collected.missing).unwrap_or(0),
-        collected.rejected.len(),
-        collected.failed.len(),
-    ));
-    let complete = collected.rejected.is_empty() && collected.failed.is_empty() && collected.missing == 0;
-    Ok(if complete { ExitCode::SUCCESS } else { ExitCode::from(1) })
-}
-
-fn line(
-    format: Format,
-    session: &str,
-    status: &str,
-    findings: &[String],
-    error: Option<&str>,
-    path: Option<&Path>,
-    overhead_ms: Option<f64>,
-) {
-    if format == Format::Json {
-        output::json(&serde_json::json!({
-            "session_id": session, "status": status, "findings": findings, "error": error, "path": path,
-            "overhead_ms": overhead_ms,
-        }));
-        return;
-    }
-    let mark = if status == "accepted" { paint(GREEN, status) } else { paint(RED, status) };
-    let around = overhead_ms.map(|ms| format!("  {ms:.0} ms around agent and engine")).unwrap_or_default();
-    let place = path.map(|p| format!("  {}", p.display())).unwrap_or_default();
-    output::line(&format!("{session}  {mark}{around}{place}"));
-    if let Some(error) = error {
-        output::line(&format!("    {error}"));
-    }
-    for finding in findings {
-        output::line(&format!("    {finding}"));
-    }
-}
-
-fn ended_by_length(item: &Item) -> bool {
-    Value::parse(&item.bytes).is_ok_and(|value| {
-        value
-            .as_ref()
-            .pointer("/trajectory/traces/0/finish_reason")
-            .is_some_and(|reason| reason.as_str() == Some("length"))
-    })
-}
-
-fn overhead(item: &Item) -> Option<f64> {
-    let value = Value::parse(&item.bytes).ok()?;
-    value.as_ref().pointer("/metadata/gsj_overhead_ms")?.as_f64()
-}
-
-/// Writes a result by a rename, so that no half of one is ever there.
-fn store(folder: &Path, session: &str, bytes: &[u8]) -> Result<PathBuf, CliError> {
-    let path = folder.join(format!("{session}.json"));
-    let fault = |error: std::io::Error| CliError::usage(format!("write `{}`: {error}", path.display()));
-    std::fs::create_dir_all(folder).map_err(fault)?;
-    let beside = folder.join(format!(".{session}.tmp"));
-    std::fs::write(&beside, bytes).map_err(fault)?;
-    std::fs::rename(&beside, &path).map_err(fault)?;
-    Ok(path)
 }
