@@ -1,9 +1,7 @@
 //! The decisions: a small set of court decisions beside the case, the same for every episode.
 
 use crate::RetrievalError;
-use crate::case::by_score;
-use crate::scan::{TermId, Vocabulary, best_by_group};
-use crate::text::terms;
+use crate::index::{CaseIndex, Query, Ranking};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,15 +63,9 @@ pub struct DecisionStats {
 
 #[derive(Debug)]
 pub(crate) struct Decisions {
-    /// Ordered by id.
-    entries: Vec<Entry>,
-    vocabulary: Vocabulary,
-}
-
-#[derive(Debug)]
-struct Entry {
-    decision: Decision,
-    terms: Vec<TermId>,
+    /// Ordered by the page from which on they are visible, then by id, so that what a timestep sees stands first.
+    entries: Vec<Decision>,
+    index: CaseIndex,
 }
 
 /// The forms that a decisions file may have, besides one record a line.
@@ -113,53 +105,54 @@ impl Decisions {
                 return Err(bad(format!("`{}` stands twice", decision.decision_id)));
             }
         }
-        decisions.sort_by(|a, b| a.decision_id.cmp(&b.decision_id));
-        let mut vocabulary = Vocabulary::default();
-        let entries = decisions
-            .into_iter()
-            .map(|decision| {
-                let searched =
-                    format!("{} {} {} {}", decision.decision_id, decision.court, decision.year, decision.text);
-                let mut ids = Vec::new();
-                terms(&searched, |term| ids.push(vocabulary.learn(term)));
-                Entry { decision, terms: ids }
-            })
-            .collect();
-        Ok(Self { entries, vocabulary })
+        decisions.sort_by(|a, b| {
+            (a.visible_from_page.unwrap_or(0), &a.decision_id).cmp(&(b.visible_from_page.unwrap_or(0), &b.decision_id))
+        });
+        let searched = |decision: &Decision| {
+            format!("{} {} {} {}", decision.decision_id, decision.court, decision.year, decision.text)
+        };
+        let texts: Vec<String> = decisions.iter().map(searched).collect();
+        Ok(Self { entries: decisions, index: CaseIndex::of_records(&texts)? })
     }
 
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    fn visible(&self, timestep: u32) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().filter(move |entry| entry.decision.visible_from_page.is_none_or(|from| from <= timestep))
+    /// The decisions that are there at a timestep.
+    fn visible(&self, timestep: u32) -> &[Decision] {
+        let count = self.entries.partition_point(|decision| decision.visible_from_page.unwrap_or(0) <= timestep);
+        self.entries.get(..count).unwrap_or_default()
     }
 
     /// Finds at most `k` decisions, best first, equal scores by id.
     pub(crate) fn search(&self, timestep: u32, query: &str, k: usize) -> Vec<DecisionHit> {
-        let visible: Vec<&Entry> = self.visible(timestep).collect();
-        let units = (0_u32..).zip(&visible).map(|(at, entry)| (at, entry.terms.as_slice()));
-        let mut best = best_by_group(&self.vocabulary.query(query), units);
-        best.sort_by(|a, b| by_score(a.1, b.1).then(a.0.cmp(&b.0)));
-        best.truncate(k);
-        best.into_iter()
-            .filter_map(|(at, score)| {
-                let found = &visible.get(usize::try_from(at).ok()?)?.decision;
+        let visible = self.visible(timestep);
+        let Some(view) = u32::try_from(visible.len()).ok().and_then(|count| self.index.view(count)) else {
+            return Vec::new();
+        };
+        let found = Ranking::new(view, &Query::of(query)).best(visible.len());
+        let mut hits: Vec<DecisionHit> = found
+            .into_iter()
+            .filter_map(|found| {
+                let decision = visible.get(usize::try_from(found.page).ok()?.checked_sub(1)?)?;
                 Some(DecisionHit {
-                    decision_id: found.decision_id.clone(),
-                    court: found.court.clone(),
-                    year: found.year,
-                    score,
-                    text: found.text.clone(),
+                    decision_id: decision.decision_id.clone(),
+                    court: decision.court.clone(),
+                    year: decision.year,
+                    score: found.score,
+                    text: decision.text.clone(),
                 })
             })
-            .collect()
+            .collect();
+        hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.decision_id.cmp(&b.decision_id)));
+        hits.truncate(k);
+        hits
     }
 
     pub(crate) fn stats(&self, timestep: u32, filter: &StatsFilter) -> DecisionStats {
         let mut stats = DecisionStats::default();
-        for Entry { decision, .. } in self.visible(timestep) {
+        for decision in self.visible(timestep) {
             let in_years = filter.from_year.is_none_or(|from| decision.year >= from)
                 && filter.to_year.is_none_or(|to| decision.year <= to);
             if in_years && filter.court.as_ref().is_none_or(|court| *court == decision.court) {

@@ -68,6 +68,38 @@ pub enum RetrievalError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A file is no index of this version.
+    #[error("`{path}` is no index of a case, or one of another version; remove it, and it is built anew")]
+    NoIndex {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file of the index could not be written.
+    #[error("write `{path}`")]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Another process builds the index.
+    #[error("another process builds the index in `{path}`; wait for it, or give each its own folder")]
+    Busy {
+        /// The index's folder.
+        path: PathBuf,
+    },
+    /// The index cannot be used as it is, and building it is not allowed.
+    #[error("the index in `{path}` cannot be used: {problem}; allow a rebuild with `if-stale`")]
+    NotRebuilt {
+        /// The index's folder.
+        path: PathBuf,
+        /// Why not.
+        problem: String,
+    },
+    /// A case has more than the index can hold.
+    #[error("the case is too large: it has over 4,294,967,295 places of terms, or a page over 4 GiB; split it")]
+    TooLarge,
     /// The decisions file has another form.
     #[error("decisions: {problem}; expected records with decision_id, court, year and text, each id once")]
     Decisions {
@@ -100,6 +132,14 @@ pub enum RetrievalError {
         timestep: u32,
         /// How many pages the case has.
         pages: usize,
+    },
+    /// A page is asked for that is not in view.
+    #[error("page {page} lies outside 1..{timestep}, the pages in view")]
+    PageRange {
+        /// The page.
+        page: u32,
+        /// The timestep, which is the last page in view.
+        timestep: u32,
     },
 }
 

@@ -1,10 +1,10 @@
 //! All cases and decisions that one service answers from.
 
 use crate::RetrievalError;
-use crate::case::{Case, PageHit, View};
 use crate::decisions::{BUILTIN, DecisionHit, DecisionStats, Decisions, StatsFilter};
-use crate::scan::Vocabulary;
-use crate::source::{self, Read, RepoSource};
+use crate::index::{CaseIndex, Explanation, PageHit, View};
+use crate::source::{self, Read, RepoSource, Sources};
+use crate::store::{self, Opened, Rebuild, Stored};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,8 +42,17 @@ pub struct CaseSummary {
 #[derive(Debug)]
 pub struct Library {
     cases: BTreeMap<String, Case>,
-    vocabulary: Vocabulary,
     decisions: Decisions,
+}
+
+/// One case and what is known of it.
+#[derive(Debug)]
+struct Case {
+    index: CaseIndex,
+    /// The recorded timesteps, ascending.
+    timesteps: Vec<u32>,
+    /// The commit that the pages were read from, where there is one.
+    commit: Option<String>,
 }
 
 impl Library {
@@ -69,6 +78,18 @@ impl Library {
         Self::from_reads(reads)
     }
 
+    /// Opens the index that a folder keeps of these sources; what is missing or stale is built, beside what is there.
+    ///
+    /// # Errors
+    /// Names the source, the index file, or the process that builds in the same folder.
+    pub fn stored(folder: &Path, sources: Sources<'_>, rebuild: Rebuild) -> Result<(Self, Opened), RetrievalError> {
+        let (stored, opened) = store::open(folder, &sources, rebuild)?;
+        let case =
+            |stored: Stored| Case { index: stored.index, timesteps: stored.head.timesteps, commit: stored.head.commit };
+        let cases = stored.into_iter().map(|(id, stored)| (id, case(stored))).collect();
+        Ok((Self { cases, decisions: Decisions::parse(BUILTIN)? }, opened))
+    }
+
     /// Takes pages that are in memory already: case id to the texts of pages 1..N.
     ///
     /// # Errors
@@ -79,19 +100,16 @@ impl Library {
     }
 
     fn from_reads(reads: BTreeMap<String, Read>) -> Result<Self, RetrievalError> {
-        let mut vocabulary = Vocabulary::default();
         let mut cases = BTreeMap::new();
         for (case_id, read) in reads {
             if read.pages.is_empty() {
                 let problem = "there are no pages".to_owned();
                 return Err(RetrievalError::Pages { case_id, problem, origin: "memory".to_owned() });
             }
-            let mut case = Case::new(read.pages, &mut vocabulary);
-            case.timesteps = read.timesteps;
-            case.commit = read.commit;
-            cases.insert(case_id, case);
+            let index = CaseIndex::build(&read.pages)?;
+            cases.insert(case_id, Case { index, timesteps: read.timesteps, commit: read.commit });
         }
-        Ok(Self { cases, vocabulary, decisions: Decisions::parse(BUILTIN)? })
+        Ok(Self { cases, decisions: Decisions::parse(BUILTIN)? })
     }
 
     /// Replaces the built-in decisions by those of a file: a JSON list of records with `decision_id`, `court`, `year` and
@@ -115,8 +133,8 @@ impl Library {
         };
         let case = self.cases.get(case_id).ok_or_else(unknown)?;
         let outside =
-            || RetrievalError::TimestepRange { case_id: case_id.to_owned(), timestep, pages: case.page_count() };
-        case.view(timestep, &self.vocabulary).ok_or_else(outside)
+            || RetrievalError::TimestepRange { case_id: case_id.to_owned(), timestep, pages: case.index.page_count() };
+        case.index.view(timestep).ok_or_else(outside)
     }
 
     /// Finds at most `k` pages among 1..`timestep`, best first, equal scores by page.
@@ -131,6 +149,24 @@ impl Library {
         k: usize,
     ) -> Result<Vec<PageHit>, RetrievalError> {
         Ok(self.view(case_id, timestep)?.search(query, k))
+    }
+
+    /// Why a page ranks where it does; nothing when it holds no term of the query.
+    ///
+    /// # Errors
+    /// As [`Self::view`], also when the page lies outside 1..`timestep`.
+    pub fn explain(
+        &self,
+        case_id: &str,
+        timestep: u32,
+        query: &str,
+        page: u32,
+    ) -> Result<Option<Explanation>, RetrievalError> {
+        let view = self.view(case_id, timestep)?;
+        if view.page(page).is_none() {
+            return Err(RetrievalError::PageRange { page, timestep });
+        }
+        Ok(view.explain(query, page))
     }
 
     /// Finds at most `k` decisions, best first, equal scores by id. The timestep matters only for decisions whose file
@@ -165,7 +201,7 @@ impl Library {
     #[must_use]
     pub fn summary(&self) -> BTreeMap<String, CaseSummary> {
         let of = |case: &Case| CaseSummary {
-            pages: case.page_count(),
+            pages: case.index.page_count(),
             timesteps: case.timesteps.clone(),
             commit: case.commit.clone(),
         };

@@ -1,7 +1,10 @@
 //! Where pages come from: a corpus folder, or bare repositories read by object.
 
 use crate::RetrievalError;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +19,77 @@ pub struct RepoSource {
     pub ref_main: String,
 }
 
+/// Where the cases of a library come from.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Sources<'a> {
+    /// A corpus folder, each case at its largest timestep.
+    Corpus(&'a Path),
+    /// Bare repositories.
+    Repos(&'a [RepoSource]),
+}
+
+/// What a case is made from, without its pages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Head {
+    /// What determines the pages: the id of the commit that holds them, or a digest over them.
+    pub(crate) pages_from: String,
+    /// The recorded timesteps, ascending.
+    pub(crate) timesteps: Vec<u32>,
+    /// The commit, for a case from a repository.
+    pub(crate) commit: Option<String>,
+    /// The heads of the timesteps' branches, for a case from a repository.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) branches: BTreeMap<String, String>,
+}
+
+impl Sources<'_> {
+    /// What each case is made from.
+    pub(crate) fn heads(&self) -> Result<BTreeMap<String, Head>, RetrievalError> {
+        match self {
+            Self::Corpus(root) => {
+                let digested = corpus_dir(root)?.into_iter().map(|(id, read)| {
+                    let mut hash = Sha256::new();
+                    for page in &read.pages {
+                        hash.update(page.len().to_le_bytes());
+                        hash.update(page.as_bytes());
+                    }
+                    let pages_from = hex::encode(hash.finalize());
+                    (id, Head { pages_from, timesteps: read.timesteps, commit: None, branches: BTreeMap::new() })
+                });
+                Ok(digested.collect())
+            }
+            Self::Repos(repos) => {
+                let mut heads = BTreeMap::new();
+                for repo in *repos {
+                    if heads.insert(repo.case_id.clone(), Repository::open(repo)?.head()?).is_some() {
+                        return Err(RetrievalError::DuplicateCase { case_id: repo.case_id.clone() });
+                    }
+                }
+                Ok(heads)
+            }
+        }
+    }
+
+    /// Reads one case.
+    pub(crate) fn read(&self, case_id: &str) -> Result<Read, RetrievalError> {
+        match self {
+            Self::Corpus(root) => SPLITS
+                .iter()
+                .map(|split| root.join(split).join("cases").join(case_id))
+                .find(|path| path.is_dir())
+                .map_or_else(
+                    || Err(RetrievalError::NoCases { path: (*root).to_owned() }),
+                    |path| case_dir(case_id, &path),
+                ),
+            Self::Repos(repos) => match repos.iter().find(|repo| repo.case_id == case_id) {
+                Some(repo) => repository(repo),
+                None => Err(RetrievalError::NoCases { path: PathBuf::new() }),
+            },
+        }
+    }
+}
+
 /// What was read of one case.
 #[derive(Debug)]
 pub(crate) struct Read {
@@ -24,13 +98,15 @@ pub(crate) struct Read {
     pub(crate) commit: Option<String>,
 }
 
+const SPLITS: [&str; 2] = ["train", "eval"];
+
 /// Pages as they are collected: number to bytes.
 type Collected = BTreeMap<u32, Vec<u8>>;
 
 /// Reads every case below `ROOT/{train,eval}/cases`, each at its largest timestep.
 pub(crate) fn corpus_dir(root: &Path) -> Result<BTreeMap<String, Read>, RetrievalError> {
     let mut cases = BTreeMap::new();
-    for split in ["train", "eval"] {
+    for split in SPLITS {
         let folder = root.join(split).join("cases");
         if !folder.is_dir() {
             continue;
@@ -95,47 +171,79 @@ fn children(folder: &Path) -> Result<BTreeMap<String, PathBuf>, RetrievalError> 
 
 /// Reads the pages of a case from its branch, object by object; nothing is checked out.
 pub(crate) fn repository(source: &RepoSource) -> Result<Read, RetrievalError> {
-    let failed = |doing: &str, error: Box<dyn std::error::Error + Send + Sync>| RetrievalError::Git {
+    let repository = Repository::open(source)?;
+    let head = repository.head()?;
+    Ok(Read { pages: repository.pages()?, timesteps: head.timesteps, commit: head.commit })
+}
+
+/// An open repository of a case.
+struct Repository<'a> {
+    source: &'a RepoSource,
+    repo: gix::Repository,
+}
+
+impl<'a> Repository<'a> {
+    fn open(source: &'a RepoSource) -> Result<Self, RetrievalError> {
+        match gix::open_opts(&source.path, gix::open::Options::isolated().open_path_as_is(true)) {
+            Ok(repo) => Ok(Self { source, repo }),
+            Err(error) => Err(failed(source, "open", error)),
+        }
+    }
+
+    fn main(&self) -> Result<gix::Commit<'_>, RetrievalError> {
+        let branch = &self.source.ref_main;
+        self.repo
+            .find_reference(format!("refs/heads/{branch}").as_str())
+            .map_err(|error| failed(self.source, &format!("find branch `{branch}`"), error))?
+            .peel_to_commit()
+            .map_err(|error| failed(self.source, "read the branch's commit", error))
+    }
+
+    fn head(&self) -> Result<Head, RetrievalError> {
+        let failed = |error: Box<dyn Error + Send + Sync>| failed(self.source, "list branches", error);
+        let commit = self.main()?.id.to_string();
+        let (mut timesteps, mut branches) = (BTreeSet::new(), BTreeMap::new());
+        let references = self.repo.references().map_err(|error| failed(error.into()))?;
+        for reference in references.local_branches().map_err(|error| failed(error.into()))? {
+            let reference = reference.map_err(|error| failed(error.into()))?;
+            let name = reference.name().shorten().to_string();
+            if let Some(timestep) = name.strip_prefix("timestep-").and_then(plain_number) {
+                timesteps.insert(timestep);
+                branches.insert(name, reference.id().to_string());
+            }
+        }
+        let timesteps = timesteps.into_iter().collect();
+        Ok(Head { pages_from: commit.clone(), timesteps, commit: Some(commit), branches })
+    }
+
+    fn pages(&self) -> Result<Vec<String>, RetrievalError> {
+        let source = self.source;
+        let tree = self.main()?.tree().map_err(|error| failed(source, "read the branch's tree", error))?;
+        let mut collected = Collected::new();
+        let folder = tree.lookup_entry_by_path("md").map_err(|error| failed(source, "look up `md`", error))?;
+        if let Some(folder) = folder.filter(|entry| entry.mode().is_tree()) {
+            let pages = folder.object().map_err(|error| failed(source, "read `md`", error))?.into_tree();
+            for entry in pages.iter() {
+                let entry = entry.map_err(|error| failed(source, "decode `md`", error))?;
+                let number = std::str::from_utf8(entry.filename()).ok().and_then(page_number);
+                if let Some(number) = number.filter(|_| entry.mode().is_blob()) {
+                    let blob = entry.object().map_err(|error| failed(source, "read a page", error))?;
+                    collected.insert(number, blob.detach().data);
+                }
+            }
+        }
+        let origin = format!("branch `{}` of `{}`", source.ref_main, source.path.display());
+        in_order(&source.case_id, &origin, collected)
+    }
+}
+
+fn failed(source: &RepoSource, doing: &str, error: impl Into<Box<dyn Error + Send + Sync>>) -> RetrievalError {
+    RetrievalError::Git {
         case_id: source.case_id.clone(),
         path: source.path.clone(),
         doing: doing.to_owned(),
-        source: error,
-    };
-    let repo = gix::open_opts(&source.path, gix::open::Options::isolated().open_path_as_is(true))
-        .map_err(|error| failed("open", error.into()))?;
-    let full = format!("refs/heads/{}", source.ref_main);
-    let commit = repo
-        .find_reference(full.as_str())
-        .map_err(|error| failed(&format!("find branch `{}`", source.ref_main), error.into()))?
-        .peel_to_commit()
-        .map_err(|error| failed("read the branch's commit", error.into()))?;
-    let tree = commit.tree().map_err(|error| failed("read the branch's tree", error.into()))?;
-    let origin = format!("branch `{}` of `{}`", source.ref_main, source.path.display());
-    let mut collected = Collected::new();
-    let folder = tree.lookup_entry_by_path("md").map_err(|error| failed("look up `md`", error.into()))?;
-    if let Some(folder) = folder.filter(|entry| entry.mode().is_tree()) {
-        let pages = folder.object().map_err(|error| failed("read `md`", error.into()))?.into_tree();
-        for entry in pages.iter() {
-            let entry = entry.map_err(|error| failed("decode `md`", error.into()))?;
-            let number = std::str::from_utf8(entry.filename()).ok().and_then(page_number);
-            if let Some(number) = number.filter(|_| entry.mode().is_blob()) {
-                let blob = entry.object().map_err(|error| failed("read a page", error.into()))?;
-                collected.insert(number, blob.detach().data);
-            }
-        }
+        source: error.into(),
     }
-    let mut timesteps = BTreeSet::new();
-    let references = repo.references().map_err(|error| failed("list branches", error.into()))?;
-    for reference in references.local_branches().map_err(|error| failed("list branches", error.into()))? {
-        let reference = reference.map_err(|error| failed("read a branch", error.into()))?;
-        let name = reference.name().shorten().to_string();
-        timesteps.extend(name.strip_prefix("timestep-").and_then(plain_number));
-    }
-    Ok(Read {
-        pages: in_order(&source.case_id, &origin, collected)?,
-        timesteps: timesteps.into_iter().collect(),
-        commit: Some(commit.id.to_string()),
-    })
 }
 
 /// Checks that the numbers are 1..N and the bytes UTF-8, and gives the texts in order.

@@ -2,7 +2,12 @@
 //!
 //! Everything here looks at one page at a time, so nothing can depend on a later page.
 
+use rust_stemmers::{Algorithm, Stemmer};
+use std::collections::HashMap;
 use std::ops::Range;
+
+/// The code that says what a term is, for fingerprints.
+pub(crate) const CODE: &str = include_str!("text.rs");
 
 /// Words before a full stop that do not end a sentence.
 const ABBREVIATIONS: [&str; 26] = [
@@ -117,11 +122,81 @@ fn ends_sentence(before: &str, after: &str) -> bool {
     !continues
 }
 
-/// Calls `each` with every term of `text` in order of occurrence.
+/// Words, folded, that say little of what a text is about; English and German.
+const FUNCTION_WORDS: [&str; 205] = [
+    "a", "aber", "about", "after", "all", "alle", "als", "am", "an", "and", "any", "are", "as", "at", "auch", "auf",
+    "aus", "be", "been", "before", "bei", "beim", "being", "between", "bin", "bist", "but", "by", "can", "could", "da",
+    "das", "dass", "dem", "den", "der", "des", "dich", "did", "die", "diese", "diesem", "diesen", "dieser", "dieses",
+    "do", "does", "du", "durch", "during", "each", "ein", "eine", "einem", "einen", "einer", "eines", "er", "es",
+    "for", "from", "fur", "gegen", "haben", "had", "has", "hat", "hatte", "hatten", "have", "he", "her", "here",
+    "hier", "him", "his", "how", "i", "ich", "if", "ihm", "ihn", "ihr", "ihre", "ihrem", "ihren", "ihrer", "im", "in",
+    "ins", "into", "is", "ist", "it", "its", "jede", "jeder", "jedes", "kann", "kein", "keine", "keinen", "konnte",
+    "man", "may", "me", "mich", "might", "mir", "mit", "must", "my", "nach", "nicht", "no", "noch", "nor", "not",
+    "nur", "oder", "of", "ohne", "on", "or", "our", "out", "over", "said", "say", "says", "schon", "sein", "seine",
+    "seinem", "seinen", "seiner", "shall", "she", "should", "sich", "sie", "sind", "so", "soll", "sollte", "some",
+    "such", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "those", "to", "uber",
+    "um", "und", "under", "uns", "unter", "up", "us", "vom", "von", "vor", "wann", "war", "waren", "warum", "was",
+    "we", "welche", "welcher", "welches", "wenn", "wer", "werden", "were", "what", "when", "where", "which", "who",
+    "whom", "whose", "why", "wie", "will", "wir", "wird", "with", "wo", "would", "wurde", "wurden", "you", "your",
+    "zu", "zum", "zur",
+];
+
+/// Whether a word, folded, is a function word.
+pub(crate) fn is_function_word(word: &str) -> bool {
+    FUNCTION_WORDS.binary_search(&word).is_ok()
+}
+
+/// How many stems are kept at hand.
+const KEPT_STEMS: usize = 1 << 17;
+
+/// Brings words to their stems.
 ///
-/// A term is a run of letters and digits, case and accents folded. Runs that are joined without a blank by `-`, `_`, `/`,
-/// `.` or `:` and hold a digit somewhere are an identifier: each run is a term, and so is the whole, joined by `-`.
-pub(crate) fn terms(text: &str, mut each: impl FnMut(&str)) {
+/// A page's language isn't asked for: every word is stemmed as English, then as German, on both sides, so a term is the
+/// same wherever it stands. What holds a digit stays as it is.
+pub(crate) struct Analyzer {
+    english: Stemmer,
+    german: Stemmer,
+    stems: HashMap<Box<str>, Box<str>>,
+}
+
+impl Default for Analyzer {
+    fn default() -> Self {
+        let of = Stemmer::create;
+        Self { english: of(Algorithm::English), german: of(Algorithm::German), stems: HashMap::new() }
+    }
+}
+
+impl Analyzer {
+    /// Calls `each` with every term of `text` in order of occurrence.
+    pub(crate) fn terms(&mut self, text: &str, mut each: impl FnMut(&str)) {
+        self.each_word(text, |_, term| each(term));
+    }
+
+    /// Calls `each` with every word, folded, and its term.
+    pub(crate) fn each_word(&mut self, text: &str, mut each: impl FnMut(&str, &str)) {
+        words(text, |word| {
+            if word.bytes().any(|byte| byte.is_ascii_digit()) {
+                each(word, word);
+                return;
+            }
+            if let Some(stem) = self.stems.get(word) {
+                each(word, stem);
+                return;
+            }
+            let stem = self.german.stem(&self.english.stem(word)).into_owned();
+            each(word, &stem);
+            if self.stems.len() < KEPT_STEMS {
+                self.stems.insert(word.into(), stem.into());
+            }
+        });
+    }
+}
+
+/// Calls `each` with every word of `text` in order of occurrence.
+///
+/// A word is a run of letters and digits, case and accents folded. Runs that are joined without a blank by `-`, `_`, `/`,
+/// `.` or `:` and hold a digit somewhere are an identifier: each run is a word, and so is the whole, joined by `-`.
+fn words(text: &str, mut each: impl FnMut(&str)) {
     let mut whole = String::new();
     let mut run = String::new();
     let mut runs = 0_usize;
@@ -194,9 +269,9 @@ fn fold(c: char, into: &mut String) {
 mod tests {
     use super::*;
 
-    fn all_terms(text: &str) -> Vec<String> {
+    fn all_words(text: &str) -> Vec<String> {
         let mut found = Vec::new();
-        terms(text, |term| found.push(term.to_owned()));
+        words(text, |word| found.push(word.to_owned()));
         found
     }
 
@@ -206,14 +281,38 @@ mod tests {
 
     #[test]
     fn identifiers_are_terms_whole_and_in_parts() {
-        assert_eq!(all_terms("Permit SN-0100031, no."), ["permit", "sn", "0100031", "sn-0100031", "no"]);
-        assert_eq!(all_terms("the well-known case"), ["the", "well", "known", "case"], "no digit, no identifier");
-        assert_eq!(all_terms("3 O 12/24"), ["3", "o", "12", "24", "12-24"]);
+        assert_eq!(all_words("Permit SN-0100031, no."), ["permit", "sn", "0100031", "sn-0100031", "no"]);
+        assert_eq!(all_words("the well-known case"), ["the", "well", "known", "case"], "no digit, no identifier");
+        assert_eq!(all_words("3 O 12/24"), ["3", "o", "12", "24", "12-24"]);
     }
 
     #[test]
     fn case_and_accents_fold() {
-        assert_eq!(all_terms("Görlitz STRASSE Straße é"), ["gorlitz", "strasse", "strasse", "e"]);
+        assert_eq!(all_words("Görlitz STRASSE Straße é"), ["gorlitz", "strasse", "strasse", "e"]);
+    }
+
+    #[test]
+    fn forms_of_a_word_are_one_term_and_identifiers_stay() {
+        let mut analyzer = Analyzer::default();
+        let mut stems = |text: &str| {
+            let mut found = Vec::new();
+            analyzer.terms(text, |term| found.push(term.to_owned()));
+            found
+        };
+        for (one, other) in
+            [("permit", "permits"), ("inspection", "Inspections"), ("Vertrag", "Verträge"), ("Gericht", "gerichtes")]
+        {
+            assert_eq!(stems(one), stems(other), "{one} and {other}");
+        }
+        assert_ne!(stems("harbour"), stems("harvest"));
+        assert_eq!(stems("SN-0100031s"), ["sn", "0100031s", "sn-0100031s"]);
+    }
+
+    #[test]
+    fn function_words_are_sorted_and_folded() {
+        assert!(FUNCTION_WORDS.is_sorted());
+        assert!(FUNCTION_WORDS.iter().all(|word| all_words(word) == [*word]));
+        assert!(is_function_word("der") && is_function_word("which") && !is_function_word("crate"));
     }
 
     #[test]

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use gsj_retrieval::{Library, Options, Service, Tools};
+use gsj_retrieval::{Explanation, Library, Options, Service, Tools};
+use gsj_trace::outline::wrap;
 
 use super::{runtime, token};
 use crate::environment;
 use crate::error::{CliError, Context as _};
 use crate::output::{self, Format, FormatArg};
-use crate::terminal::{BOLD, DIM, paint, progress};
+use crate::terminal::{self, BOLD, DIM, paint, progress};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -42,6 +43,31 @@ enum Action {
         #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
         k: u16,
         /// What to look for.
+        query: String,
+        #[command(flatten)]
+        format: FormatArg,
+    },
+    /// Show what each word of a query adds to a page's score.
+    #[command(
+        after_help = "Example:\n  gsj retrieval explain --corpus fixtures/corpus --case harbor-lease --timestep 12 --page 3 'drying shed'"
+    )]
+    Explain {
+        /// The corpus folder.
+        #[arg(long)]
+        corpus: PathBuf,
+        /// The case id.
+        #[arg(long)]
+        case: String,
+        /// The last visible page.
+        #[arg(long)]
+        timestep: u32,
+        /// The page to explain [default: the best ones]
+        #[arg(long)]
+        page: Option<u32>,
+        /// Most pages.
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+        k: u16,
+        /// What was looked for.
         query: String,
         #[command(flatten)]
         format: FormatArg,
@@ -88,6 +114,30 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
             }
             Ok(ExitCode::SUCCESS)
         }
+        Action::Explain { corpus, case, timestep, page, k, query, format } => {
+            let library = Library::from_corpus_dir(&corpus).usage()?;
+            let pages = match page {
+                Some(page) => vec![page],
+                None => {
+                    let hits = library.search_case(&case, timestep, &query, usize::from(k)).usage()?;
+                    hits.into_iter().map(|hit| hit.page).collect()
+                }
+            };
+            let mut found = false;
+            for page in pages {
+                if let Some(why) = library.explain(&case, timestep, &query, page).usage()? {
+                    found = true;
+                    explain(&why, format.resolve());
+                }
+            }
+            if !found {
+                progress(&match page {
+                    Some(page) => format!("page {page} of {case} holds no word of the query"),
+                    None => format!("no page of {case} up to {timestep} holds a word of the query"),
+                });
+            }
+            Ok(ExitCode::SUCCESS)
+        }
         Action::Serve { corpus, port, secret_env, tools_file } => {
             let secret = token::secret(&secret_env)?;
             let library = Library::from_corpus_dir(&corpus).usage()?;
@@ -100,6 +150,26 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
             })?;
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+fn explain(why: &Explanation, format: Format) {
+    if format == Format::Json {
+        output::json(why);
+        return;
+    }
+    output::line(&format!("{} {:.3}", paint(BOLD, &format!("md/page_{:04}.md", why.page)), why.score));
+    for line in wrap(&why.unit, terminal::width().saturating_sub(4)) {
+        output::line(&format!("    {}", paint(DIM, &line)));
+    }
+    for term in &why.terms {
+        let times = match (term.held_by, term.count) {
+            (0, _) => "stand together".to_owned(),
+            (held, 0) => format!("not here, in {held} other sentences"),
+            (held, 1) => format!("once here, in {held} sentences"),
+            (held, count) => format!("{count} times here, in {held} sentences"),
+        };
+        output::line(&format!("    {:>7.3}  {:<24} {times}", term.adds, term.term));
     }
 }
 

@@ -2,8 +2,10 @@
 
 mod independence;
 mod light;
+mod ranking;
 mod scope;
 mod sources;
+mod store;
 mod support;
 mod tools;
 mod transport;

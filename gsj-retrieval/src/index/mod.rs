@@ -1,0 +1,173 @@
+//! The index of one case, whose every statistic can be evaluated for a prefix of its pages.
+
+mod build;
+mod layout;
+mod rank;
+mod view;
+
+use crate::RetrievalError;
+use crate::text::units;
+use layout::Layout;
+pub(crate) use rank::{Query, Ranking};
+use serde::Serialize;
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+
+pub use view::View;
+
+/// The code that an answer depends on, for fingerprints.
+pub(crate) const CODE: &[&str] = rank::CODE;
+
+/// One page that answers a query. Serialises as the tool's result does (retrieval.md section 5).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PageHit {
+    /// The page's number, from 1.
+    pub page: u32,
+    /// The page's path in the checkout, `md/page_NNNN.md`.
+    pub file: String,
+    /// How well the page answers; greater is better. Comparable within one answer only.
+    pub score: f64,
+    /// The whole text of the page, byte for byte.
+    pub text: String,
+}
+
+/// Why a page ranks where it does.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Explanation {
+    /// The page's number.
+    pub page: u32,
+    /// Its score: that of its best unit.
+    pub score: f64,
+    /// The unit (sentence, heading, row) that scores best.
+    pub unit: String,
+    /// What each term of the query adds, heaviest first, then each pair of neighbours that stand close together.
+    pub terms: Vec<Contribution>,
+}
+
+/// What one term adds to a score.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Contribution {
+    /// The term: a word's stem, an identifier, or two terms that stand close together.
+    pub term: String,
+    /// How many units in view hold it; 0 for a pair.
+    pub held_by: usize,
+    /// How often the unit holds it.
+    pub count: u8,
+    /// What that adds.
+    pub adds: f64,
+}
+
+/// The index of one case: its pages' texts, and where each term stands.
+///
+/// ```
+/// use gsj_retrieval::CaseIndex;
+///
+/// let index = CaseIndex::build(&["The crate was opened in May.", "The permit is SN-0100031."])?;
+/// let view = index.view(2).expect("two pages");
+/// assert_eq!(view.search("permits", 5)[0].page, 2);
+/// assert!(index.view(1).expect("a page").search("permits", 5).is_empty());
+/// assert!(index.view(3).is_none());
+/// # Ok::<(), gsj_retrieval::RetrievalError>(())
+/// ```
+pub struct CaseIndex {
+    bytes: Bytes,
+    layout: Layout,
+}
+
+enum Bytes {
+    Owned(Vec<u8>),
+    Mapped(memmap2::Mmap),
+}
+
+impl fmt::Debug for CaseIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CaseIndex").field("layout", &self.layout).finish_non_exhaustive()
+    }
+}
+
+impl CaseIndex {
+    /// Indexes the texts of pages 1..N, in memory.
+    ///
+    /// # Errors
+    /// When the case is too large: over four thousand million places of terms, or a page over 4 GiB.
+    pub fn build<T: AsRef<str>>(pages: &[T]) -> Result<Self, RetrievalError> {
+        Self::of(pages, units)
+    }
+
+    /// Indexes texts that are one unit each, in memory.
+    pub(crate) fn of_records<T: AsRef<str>>(texts: &[T]) -> Result<Self, RetrievalError> {
+        Self::of(texts, |text| std::iter::once(0..text.len()).collect())
+    }
+
+    fn of<T: AsRef<str>>(texts: &[T], units: fn(&str) -> Vec<Range<usize>>) -> Result<Self, RetrievalError> {
+        let (bytes, layout) = build::build(texts, units).ok_or(RetrievalError::TooLarge)?;
+        Ok(Self { bytes: Bytes::Owned(bytes), layout })
+    }
+
+    /// Maps an index that [`CaseIndex::as_bytes`] gave, from a file that nobody changes any more.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is no index.
+    pub fn open(path: &Path) -> Result<Self, RetrievalError> {
+        let failed = |source| RetrievalError::Read { path: path.to_owned(), source };
+        let file = std::fs::File::open(path).map_err(failed)?;
+        #[expect(
+            unsafe_code,
+            reason = "a mapping changes when its file does; index files are written once, renamed into place and only ever unlinked"
+        )]
+        // SAFETY: as said, the bytes do not change while they are mapped.
+        let mapped = unsafe { memmap2::Mmap::map(&file) }.map_err(failed)?;
+        let layout = Layout::read(&mapped).ok_or_else(|| RetrievalError::NoIndex { path: path.to_owned() })?;
+        Ok(Self { bytes: Bytes::Mapped(mapped), layout })
+    }
+
+    /// The index as it is kept in a file.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Owned(bytes) => bytes,
+            Bytes::Mapped(bytes) => bytes,
+        }
+    }
+
+    /// How many pages the whole case has. Never to be told to an episode.
+    #[must_use]
+    pub fn page_count(&self) -> usize {
+        self.layout.page_count
+    }
+
+    /// Pages 1..`timestep`, or nothing when there are not that many, or none are asked for.
+    #[must_use]
+    pub fn view(&self, timestep: u32) -> Option<View<'_>> {
+        View::cut(&self.layout, self.as_bytes(), timestep)
+    }
+}
+
+impl View<'_> {
+    /// Finds at most `k` pages, best first, equal scores by page. Pages that hold no term of the query are left out.
+    #[must_use]
+    pub fn search(&self, query: &str, k: usize) -> Vec<PageHit> {
+        let ranking = Ranking::new(*self, &Query::of(query));
+        let hits = ranking.best(k).into_iter().filter_map(|found| {
+            let text = self.page(found.page)?.to_owned();
+            Some(PageHit { page: found.page, file: format!("md/page_{:04}.md", found.page), score: found.score, text })
+        });
+        hits.collect()
+    }
+
+    /// Why a page ranks where it does; nothing for a page that is not in view or holds no term of the query.
+    #[must_use]
+    pub fn explain(&self, query: &str, page: u32) -> Option<Explanation> {
+        let ranking = Ranking::new(*self, &Query::of(query));
+        let found = ranking.best_of(page)?;
+        let terms = ranking.parts(found.unit).into_iter().map(|part| Contribution {
+            term: part.term,
+            held_by: part.held,
+            count: part.count,
+            adds: part.adds,
+        });
+        let unit = self.page(page)?.get(self.place(found.unit))?.trim().to_owned();
+        Some(Explanation { page, score: found.score, unit, terms: terms.collect() })
+    }
+}

@@ -1,0 +1,282 @@
+//! Which pages answer a query: BM25 over units, a page being as good as its best unit.
+//!
+//! Every number that enters a score is counted over the units in view. Terms are taken in the order of their weight, and
+//! a score is always their sum in that order, so equal input gives equal bits. Long lists of light terms are left out
+//! where they can't change the answer: once the best pages are ahead by more than those terms could give, only the units
+//! that could still come among the best are completed.
+
+use super::view::{Postings, View};
+use crate::text::{Analyzer, is_function_word};
+use std::collections::HashMap;
+
+/// Term frequency saturation.
+const K1: f64 = 1.2;
+/// How much a unit's length counts.
+const B: f64 = 0.75;
+/// What a function word weighs beside another word that is as rare.
+const FUNCTION_WORD: f64 = 0.3;
+/// What two neighbours of the query add where they stand close together, beside the lighter one's weight.
+const NEARBY: f64 = 0.2;
+/// How far apart is still close.
+const NEAR: u8 = 3;
+/// How many terms of a query count; the rest is ignored.
+const MOST_TERMS: usize = 64;
+
+/// The code that a score depends on, for fingerprints.
+pub(super) const CODE: &[&str] =
+    &[include_str!("rank.rs"), include_str!("view.rs"), include_str!("build.rs"), include_str!("layout.rs")];
+
+/// A query, taken apart.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Query {
+    /// The distinct terms in order of first occurrence, and what each counts.
+    terms: Vec<(String, f64)>,
+    /// Neighbours but for function words between them, by their places in `terms`.
+    neighbours: Vec<(usize, usize)>,
+}
+
+impl Query {
+    pub(crate) fn of(text: &str) -> Self {
+        let mut query = Self::default();
+        let mut places: HashMap<String, usize> = HashMap::new();
+        let mut last = None;
+        Analyzer::default().each_word(text, |word, term| {
+            let place = match places.get(term) {
+                Some(place) => *place,
+                None if query.terms.len() == MOST_TERMS => return,
+                None => {
+                    let place = query.terms.len();
+                    places.insert(term.to_owned(), place);
+                    query.terms.push((term.to_owned(), if is_function_word(word) { FUNCTION_WORD } else { 1.0 }));
+                    place
+                }
+            };
+            // "of the" says nothing by standing together; "loading (of the) bay" does.
+            if is_function_word(word) {
+                return;
+            }
+            if let Some(last) = last.replace(place).filter(|last| *last != place)
+                && !query.neighbours.contains(&(last, place))
+            {
+                query.neighbours.push((last, place));
+            }
+        });
+        query
+    }
+}
+
+/// A page and its best unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Found {
+    pub(crate) page: u32,
+    pub(crate) unit: usize,
+    pub(crate) score: f64,
+}
+
+/// What one term adds to a unit's score.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Part {
+    pub(crate) term: String,
+    /// How many units in view hold it.
+    pub(crate) held: usize,
+    /// How often this one does.
+    pub(crate) count: u8,
+    pub(crate) adds: f64,
+}
+
+/// A query over a view: the lists of its terms, heaviest first.
+#[derive(Debug)]
+pub(crate) struct Ranking<'a> {
+    view: View<'a>,
+    lists: Vec<List<'a>>,
+    /// Neighbours by their places in `lists`, and what standing next to each other adds.
+    neighbours: Vec<(usize, usize, f64)>,
+    average: f64,
+    norms: Vec<f64>,
+}
+
+#[derive(Debug)]
+struct List<'a> {
+    term: String,
+    weight: f64,
+    postings: Postings<'a>,
+}
+
+impl<'a> Ranking<'a> {
+    pub(crate) fn new(view: View<'a>, query: &Query) -> Self {
+        let units = view.unit_count() as f64;
+        let mut lists: Vec<(usize, List<'a>)> = Vec::with_capacity(query.terms.len());
+        for (place, (term, counts)) in query.terms.iter().enumerate() {
+            let postings = view.postings(term);
+            let held = postings.len() as f64;
+            if postings.len() > 0 {
+                let weight = counts * ((units - held + 0.5) / (held + 0.5)).ln_1p();
+                lists.push((place, List { term: term.clone(), weight, postings }));
+            }
+        }
+        lists.sort_by(|(_, a), (_, b)| b.weight.total_cmp(&a.weight));
+        let at = |place: usize| lists.iter().position(|(from, _)| *from == place);
+        let weight = |at: usize| lists.get(at).map_or(0.0, |(_, list)| list.weight);
+        let neighbours = query.neighbours.iter().filter_map(|(a, b)| {
+            let (a, b) = (at(*a)?, at(*b)?);
+            Some((a, b, NEARBY * weight(a).min(weight(b))))
+        });
+        let neighbours = neighbours.collect();
+        let average = view.average_length();
+        let mut ranking = Self {
+            view,
+            lists: lists.into_iter().map(|(_, list)| list).collect(),
+            neighbours,
+            average,
+            norms: Vec::new(),
+        };
+        ranking.norms = (0..=u8::MAX).map(|length| ranking.norm_of(u16::from(length))).collect();
+        ranking
+    }
+
+    fn norm_of(&self, length: u16) -> f64 {
+        K1 * (1.0 - B + B * f64::from(length) / self.average)
+    }
+
+    /// How a unit's length dampens what it holds.
+    fn norm(&self, unit: usize) -> f64 {
+        let length = self.view.length(unit);
+        self.norms.get(usize::from(length)).copied().unwrap_or_else(|| self.norm_of(length))
+    }
+
+    /// The `k` best pages that hold a term of the query, best first, equal scores by page.
+    pub(crate) fn best(&self, k: usize) -> Vec<Found> {
+        if self.lists.is_empty() || k == 0 {
+            return Vec::new();
+        }
+        let nearby: f64 = self.neighbours.iter().map(|(_, _, adds)| adds).sum();
+        let mut sums = vec![0.0; self.view.unit_count()];
+        let (mut taken, mut floor) = (0, 0.0);
+        for list in &self.lists {
+            let rest = self.most(taken);
+            // Looking for the floor reads all sums, which a short list is not worth.
+            if taken > 0 && list.postings.len() * 4 > sums.len() {
+                floor = self.floor(&sums, k);
+                if floor > rest + nearby {
+                    break;
+                }
+            }
+            for (unit, count) in list.postings.iter() {
+                if let Some(sum) = sums.get_mut(unit) {
+                    *sum += gain(list.weight, count, self.norm(unit));
+                }
+            }
+            taken += 1;
+        }
+        floor = floor.max(self.floor(&sums, k));
+        let more = self.most(taken) + nearby;
+        let mut best = Best::new(k);
+        for (page, units) in self.view.pages() {
+            let mut top: Option<Found> = None;
+            for unit in units {
+                let sum = sums.get(unit).copied().unwrap_or_default();
+                let limit = if more > 0.0 { (sum + more) * SLACK } else { sum };
+                if sum <= 0.0 || limit < floor || limit <= best.entry() {
+                    continue;
+                }
+                let score = self.complete(unit, sum, taken);
+                if top.is_none_or(|top| score > top.score) {
+                    top = Some(Found { page, unit, score });
+                }
+            }
+            best.offer(top);
+        }
+        best.found
+    }
+
+    /// What the lists from `taken` on can add to a unit at most.
+    fn most(&self, taken: usize) -> f64 {
+        self.lists.iter().skip(taken).map(|list| list.weight * (K1 + 1.0)).sum()
+    }
+
+    /// The `k`-th best page by what was summed so far: no better page than that can be left out.
+    fn floor(&self, sums: &[f64], k: usize) -> f64 {
+        let mut tops = Best::new(k);
+        for (page, units) in self.view.pages() {
+            let start = units.start;
+            let page_sums = sums.get(units).unwrap_or_default();
+            let score = page_sums.iter().copied().fold(0.0, f64::max);
+            if score > tops.entry() {
+                tops.offer(Some(Found { page, unit: start, score }));
+            }
+        }
+        tops.entry()
+    }
+
+    /// A unit's score, of which the first lists are summed already.
+    fn complete(&self, unit: usize, mut sum: f64, taken: usize) -> f64 {
+        let norm = self.norm(unit);
+        for list in self.lists.iter().skip(taken) {
+            if let Some((count, _)) = list.postings.in_unit(unit) {
+                sum += gain(list.weight, count, norm);
+            }
+        }
+        self.nearby(unit).fold(sum, |sum, (_, _, adds)| sum + adds)
+    }
+
+    /// The neighbours that stand close together in a unit, and what that adds.
+    fn nearby(&self, unit: usize) -> impl Iterator<Item = (&str, &str, f64)> {
+        self.neighbours.iter().filter_map(move |(a, b, adds)| {
+            let (a, b) = (self.lists.get(*a)?, self.lists.get(*b)?);
+            let apart = a.postings.in_unit(unit)?.1.abs_diff(b.postings.in_unit(unit)?.1);
+            (1..=NEAR).contains(&apart).then(|| (a.term.as_str(), b.term.as_str(), adds / f64::from(apart)))
+        })
+    }
+
+    /// The best unit of a page, whatever other pages there are.
+    pub(crate) fn best_of(&self, page: u32) -> Option<Found> {
+        let units = self.view.pages().find(|(number, _)| *number == page)?.1;
+        let scored = units.map(|unit| Found { page, unit, score: self.complete(unit, 0.0, 0) });
+        scored.filter(|found| found.score > 0.0).reduce(|top, found| if found.score > top.score { found } else { top })
+    }
+
+    /// What each term, and each pair of neighbours, adds to a unit's score.
+    pub(crate) fn parts(&self, unit: usize) -> Vec<Part> {
+        let norm = self.norm(unit);
+        let terms = self.lists.iter().map(|list| {
+            let count = list.postings.in_unit(unit).map_or(0, |(count, _)| count);
+            let adds = if count == 0 { 0.0 } else { gain(list.weight, count, norm) };
+            Part { term: list.term.clone(), held: list.postings.len(), count, adds }
+        });
+        let pairs = self.nearby(unit).map(|(a, b, adds)| Part { term: format!("{a} {b}"), held: 0, count: 1, adds });
+        terms.chain(pairs).collect()
+    }
+}
+
+/// Sums that are the same but for the order of their terms differ by far less.
+const SLACK: f64 = 1.0 + 1e-9;
+
+/// What a term adds to a unit that holds it `count` times.
+fn gain(weight: f64, count: u8, norm: f64) -> f64 {
+    let count = f64::from(count);
+    weight * count * (K1 + 1.0) / (count + norm)
+}
+
+/// The best pages so far, best first. Offered in the order of pages, equal ones stay in that order.
+struct Best {
+    k: usize,
+    found: Vec<Found>,
+}
+
+impl Best {
+    fn new(k: usize) -> Self {
+        Self { k, found: Vec::with_capacity(k.min(64) + 1) }
+    }
+
+    /// What a page must be better than to come in.
+    fn entry(&self) -> f64 {
+        if self.found.len() < self.k { 0.0 } else { self.found.last().map_or(0.0, |last| last.score) }
+    }
+
+    fn offer(&mut self, page: Option<Found>) {
+        let Some(page) = page.filter(|page| page.score > self.entry()) else { return };
+        let at = self.found.partition_point(|there| there.score >= page.score);
+        self.found.insert(at, page);
+        self.found.truncate(self.k);
+    }
+}

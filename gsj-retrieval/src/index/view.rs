@@ -1,0 +1,130 @@
+//! What pages 1..T of a case hold, and nothing else.
+
+use super::layout::{Before, Layout, Parts, pair};
+use std::ops::Range;
+
+/// Pages 1..T of one case.
+///
+/// It is made once, by cutting every part of the index after page T; postings, which are ordered by term, are cut where
+/// they are looked up. No method gives anything of a later page, and none makes T greater (retrieval.md section 6).
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    parts: Parts<'a>,
+    timestep: u32,
+    term_count: usize,
+    /// What stands on pages 1..T.
+    seen: Before,
+}
+
+/// Where the units of a view hold one term: the units, ascending, and for each how often and where first.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Postings<'a> {
+    holders: &'a [[u8; 4]],
+    details: &'a [[u8; 2]],
+}
+
+impl<'a> View<'a> {
+    /// `None` unless the case has a page T.
+    pub(super) fn cut(layout: &Layout, bytes: &'a [u8], timestep: u32) -> Option<Self> {
+        let last = usize::try_from(timestep).ok().filter(|last| (1..=layout.page_count).contains(last))?;
+        let mut parts = layout.parts(bytes);
+        parts.pages = parts.pages.get(..=last)?;
+        let seen = Before::read(parts.pages.last()?);
+        parts.units = parts.units.get(..seen.units)?;
+        parts.lengths = parts.lengths.get(..seen.units)?;
+        parts.text = parts.text.get(..seen.text)?;
+        Some(Self { parts, timestep, term_count: layout.term_count, seen })
+    }
+
+    /// The timestep T, which is also the number of visible pages.
+    #[must_use]
+    pub fn timestep(&self) -> u32 {
+        self.timestep
+    }
+
+    /// The text of a page, or nothing for a page that is not in view.
+    #[must_use]
+    pub fn page(&self, number: u32) -> Option<&'a str> {
+        let at = usize::try_from(number).ok()?.checked_sub(1)?;
+        let [start, end] = self.parts.pages.get(at..at + 2)? else { return None };
+        std::str::from_utf8(self.parts.text.get(Before::read(start).text..Before::read(end).text)?).ok()
+    }
+
+    /// How many units (sentences, headings, rows) there are.
+    pub(super) fn unit_count(&self) -> usize {
+        self.seen.units
+    }
+
+    /// How many terms an average unit has.
+    pub(super) fn average_length(&self) -> f64 {
+        self.seen.terms as f64 / self.seen.units as f64
+    }
+
+    /// The units of each page, in order.
+    pub(super) fn pages(&self) -> impl Iterator<Item = (u32, Range<usize>)> {
+        let bounds = self.parts.pages.windows(2).filter_map(|pair| match pair {
+            [start, end] => Some(Before::read(start).units..Before::read(end).units),
+            _ => None,
+        });
+        (1..).zip(bounds)
+    }
+
+    /// How many terms a unit has.
+    pub(super) fn length(&self, unit: usize) -> u16 {
+        self.parts.lengths.get(unit).map_or(0, |length| u16::from_le_bytes(*length))
+    }
+
+    /// Where a unit stands in its page's text, in bytes.
+    pub(super) fn place(&self, unit: usize) -> Range<usize> {
+        let (start, end) = self.parts.units.get(unit).map_or((0, 0), pair);
+        start..end
+    }
+
+    /// Where a term stands in view; empty when nowhere.
+    pub(super) fn postings(&self, term: &str) -> Postings<'a> {
+        self.find(term).unwrap_or_default()
+    }
+
+    fn find(&self, term: &str) -> Option<Postings<'a>> {
+        let entry = |at: usize| self.parts.terms.get(at).map(pair);
+        let name = |at: usize| self.parts.names.get(entry(at)?.0..entry(at + 1)?.0);
+        let (mut low, mut high) = (0, self.term_count);
+        while low < high {
+            let middle = low.midpoint(high);
+            if name(middle)? < term.as_bytes() {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if low == self.term_count || name(low)? != term.as_bytes() {
+            return None;
+        }
+        let range = entry(low)?.1..entry(low + 1)?.1;
+        let all = self.parts.holders.get(range.clone())?;
+        let held = all.partition_point(|holder| unit_of(*holder) < self.seen.units);
+        Some(Postings { holders: all.get(..held)?, details: self.parts.details.get(range)?.get(..held)? })
+    }
+}
+
+fn unit_of(holder: [u8; 4]) -> usize {
+    usize::try_from(u32::from_le_bytes(holder)).unwrap_or(usize::MAX)
+}
+
+impl Postings<'_> {
+    /// How many units hold the term.
+    pub(super) fn len(&self) -> usize {
+        self.holders.len()
+    }
+
+    /// Each unit and how often it holds the term.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, u8)> {
+        self.holders.iter().zip(self.details).map(|(holder, [count, _])| (unit_of(*holder), *count))
+    }
+
+    /// How often a unit holds the term, and where first.
+    pub(super) fn in_unit(&self, unit: usize) -> Option<(u8, u8)> {
+        let at = self.holders.binary_search_by_key(&unit, |holder| unit_of(*holder)).ok()?;
+        self.details.get(at).map(|[count, first]| (*count, *first))
+    }
+}
