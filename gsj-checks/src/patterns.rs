@@ -16,14 +16,17 @@ pub(crate) fn timestep_members(text: &str) -> impl Iterator<Item = Int> {
     members(text, "\"timestep\"")
 }
 
-/// The numbers of all page file names, left to right.
+/// The numbers of all page file names, left to right. A name that begins within another is none of its own.
 pub(crate) fn page_files(text: &str) -> impl Iterator<Item = Int> {
     const BEGIN: &str = "md/page_";
-    memmem::find_iter(text.as_bytes(), BEGIN).filter_map(|at| {
-        let rest = &text[at + BEGIN.len()..];
-        let mut digits = Digits(rest);
+    const END: &str = ".md";
+    let mut free_from = 0;
+    memmem::find_iter(text.as_bytes(), BEGIN).filter_map(move |at| {
+        let mut digits = Digits(text.get(at + BEGIN.len()..).filter(|_| at >= free_from)?);
         let number: String = digits.by_ref().take(4).collect();
-        if number.len() == 4 && digits.0.starts_with(".md") { Int::from_decimal(&number) } else { None }
+        let rest = digits.0.strip_prefix(END).filter(|_| number.len() == 4)?;
+        free_from = text.len() - rest.len();
+        Int::from_decimal(&number)
     })
 }
 
@@ -79,5 +82,8 @@ mod tests {
             all(page_files("md/page_0012.md md/page_12345.md md/page_012.md xmd/page_٠٠٠٩.md md/page_0001.txt")),
             ["12", "9"]
         );
+        let chained = "md/page_0001.md/page_0099.md md/page_0002.md/page_0003.md/page_0004.md";
+        assert_eq!(all(page_files(chained)), ["1", "2", "4"], "matches do not overlap");
+        assert_eq!(all(page_files("md/page_00md/page_0007.md")), ["7"], "what is no match takes nothing away");
     }
 }
