@@ -55,6 +55,7 @@ fn told(error: &CutoffError) -> CliError {
         | CutoffError::Credential => (Kind::Usage, None),
         CutoffError::Url { .. } => (Kind::Usage, Some("https://HOST/PATH, and a password by --credential-env NAME")),
         CutoffError::Fetch { .. } => (Kind::Server, Some("a remote that asks for a password: --credential-env NAME")),
+        CutoffError::TooMuch { .. } => (Kind::Failed, Some("--most-inflated BYTES, where you know the repository")),
         CutoffError::Denied { .. } => (Kind::Failed, Some("cut before it: --commit its parent, or an earlier --date")),
         CutoffError::Destination { .. } => (Kind::Usage, Some("a folder that is empty or not there: --dest DIR")),
         _ => (Kind::Failed, None),

@@ -23,18 +23,21 @@ pub(super) struct Args {
     /// Prove that nothing of this repository is in the checkout but what its HEAD may hold
     #[arg(long, value_name = "REPO")]
     forbid_from: Option<PathBuf>,
+    /// How many bytes the objects may inflate to in all [default: 8 GiB and 64 for each byte of a pack]
+    #[arg(long, value_name = "BYTES")]
+    most_inflated: Option<u64>,
     #[command(flatten)]
     format: FormatArg,
 }
 
 pub(super) fn run(args: Args) -> Result<ExitCode, CliError> {
-    let Args { dir, timestep, forbid_from, format } = args;
+    let Args { dir, timestep, forbid_from, most_inflated, format } = args;
     if std::fs::symlink_metadata(dir.join(".git")).is_err() {
         return Err(CliError::usage(format!("`{}` is no checkout: it has no folder .git", dir.display()))
             .hint("gsj cutoff checkout makes one"));
     }
     let format = format.resolve();
-    let found = match audit(&dir, &Expectation { timestep, forbid_from, ..Expectation::default() }) {
+    let found = match audit(&dir, &Expectation { timestep, forbid_from, most_inflated, ..Expectation::default() }) {
         Ok(found) => found,
         // There is nothing to be measured, and why is what an audit has to tell.
         Err(error @ CutoffError::NotACheckout { .. }) if format == Format::Json => {

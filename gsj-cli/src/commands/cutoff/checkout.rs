@@ -62,6 +62,9 @@ pub(super) struct Args {
     /// The case id [default: the repository's name]
     #[arg(long)]
     case: Option<String>,
+    /// How many bytes the objects may inflate to in all [default: 8 GiB and 64 for each byte of a pack]
+    #[arg(long, value_name = "BYTES")]
+    most_inflated: Option<u64>,
     #[command(flatten)]
     format: FormatArg,
 }
@@ -103,6 +106,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
     let case = args.case.clone().or(name.filter(|_| episode));
     let report = cut(&CutRequest {
         history,
+        most_inflated: args.most_inflated,
         deny: &deny,
         submodules: if args.submodules == Modules::Keep { Submodules::Keep } else { Submodules::Refuse },
         case_id: case.as_deref(),
