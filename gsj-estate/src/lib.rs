@@ -15,6 +15,7 @@ mod parallel;
 mod recipe;
 mod report;
 mod repository;
+mod rules;
 mod scaffold;
 #[cfg(feature = "remote")]
 mod service;
@@ -38,10 +39,11 @@ pub use ingest::{Ingested, ingest};
 pub use lock::{LOCK_FILE, Lock, LockedBank, LockedCase, LockedTimestep, default_recipe};
 pub use recipe::Recipe;
 pub use report::{Finding, Report};
+pub use rules::{RULES, Rule, RulePage, rule_pages};
 pub use scaffold::{RepoMade, ScaffoldOptions, Scaffolded, scaffold};
 #[cfg(feature = "remote")]
 pub use service::Service;
 #[cfg(feature = "taskbank")]
 pub use taskbank::{BANK_FILE, BankMade, split_bank, task_rows, taskbank};
-pub use validate::{validate, validate_only};
+pub use validate::{Watch, validate, validate_only};
 pub use verify::{VerifyOptions, verify};

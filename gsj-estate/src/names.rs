@@ -1,5 +1,8 @@
 //! The forms that names have (`corpus.md` section 2): ASCII, the whole name.
 
+/// What a token is, for messages.
+pub(crate) const TOKEN: &str = "letters, digits, dot, underscore and dash, the first a letter or digit";
+
 /// A token: skill, slug, corpus and owner names.
 pub(crate) fn is_token(text: &str) -> bool {
     let mut bytes = text.bytes();
@@ -37,9 +40,10 @@ pub(crate) fn page_file(number: u32) -> String {
     format!("page_{number:04}.md")
 }
 
-/// A name or value as a message shows it: control characters escaped, 120 characters at most.
+/// A name or value as a message shows it: control characters escaped, what a URL says of a user left out, 255
+/// characters at most.
 pub(crate) fn shown(text: &str) -> String {
-    const LONGEST: usize = 120;
+    const LONGEST: usize = 255;
     let mut out = String::new();
     for character in text.chars().take(LONGEST) {
         // A line feed at the end of a name is the point of some findings, so it is shown, and so that it can be seen.
@@ -47,6 +51,10 @@ pub(crate) fn shown(text: &str) -> String {
     }
     if text.chars().nth(LONGEST).is_some() {
         out.push_str("...");
+    }
+    match (out.find("://"), out.rfind('@')) {
+        (Some(scheme), Some(user)) if scheme < user => out.replace_range(scheme + 3..user, "***"),
+        _ => {}
     }
     out
 }
@@ -75,6 +83,7 @@ mod tests {
     #[test]
     fn messages_hold_no_control_characters_and_end() {
         assert_eq!(shown("a\nb"), "a\\nb");
-        assert_eq!(shown(&"x".repeat(500)).chars().count(), 123);
+        assert_eq!(shown(&"x".repeat(500)).chars().count(), 258);
+        assert_eq!(shown("http://u:secret@host/x"), "http://***@host/x");
     }
 }

@@ -5,15 +5,18 @@ use std::process::ExitCode;
 use crate::tools;
 
 pub(crate) fn run() -> Result<(), ExitCode> {
-    findings()?;
+    // A page for each id of a finding, from the catalogue of the validators.
+    pages("docs/findings", "gsj-checks", "finding_pages")?;
+    // A page for each part of a corpus, from the catalogue of its rules.
+    pages("docs/rules", "gsj-estate", "rule_pages")?;
     configuration()
 }
 
-/// A page for each id of a finding, from the catalogue of the validators.
-fn findings() -> Result<(), ExitCode> {
-    let folder = tools::root().join("docs/findings");
+/// The pages of a folder, which an example of a crate writes.
+fn pages(folder: &str, package: &str, example: &str) -> Result<(), ExitCode> {
+    let folder = tools::root().join(folder);
     let mut pages = tools::cargo();
-    pages.args(["run", "--quiet", "--package", "gsj-checks", "--example", "finding_pages", "--"]).arg(&folder);
+    pages.args(["run", "--quiet", "--package", package, "--example", example, "--"]).arg(&folder);
     tools::run(pages)?;
     eprintln!("xtask: wrote {}", folder.display());
     Ok(())

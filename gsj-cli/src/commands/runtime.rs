@@ -54,6 +54,11 @@ impl Signals {
         })
     }
 
+    /// Whether one of the two comes before this time is over.
+    pub(crate) async fn within(&mut self, time: std::time::Duration) -> bool {
+        tokio::time::timeout(time, self.next()).await.is_ok()
+    }
+
     /// The next of the two.
     pub(crate) async fn next(&mut self) {
         tokio::select! {

@@ -1,208 +1,353 @@
 //! One case: its `case.yaml`, its timesteps, their pages.
 
 use super::level::CasePlace;
-use super::prompts;
+use super::pages::{Difference, Loaded, Room};
+use super::text::TextFault;
+use super::{prompts, read_yaml};
 use crate::corpus::{Case, Page, Timestep};
-use crate::error::EstateError;
 use crate::files::{self, Kind};
 use crate::names::{self, shown};
-use crate::report::{Place, Report};
-use crate::yaml;
-use sha2::{Digest as _, Sha256};
-use std::collections::BTreeMap;
+use crate::report::{Collector, Finding, Place};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// The most numbers that one message lists.
 const LISTED: usize = 20;
 
-/// A timestep as far as it could be read.
-struct Read {
-    pages: BTreeMap<u32, Page>,
-    prompts: Vec<crate::corpus::Prompt>,
+/// What the check of a case gives.
+pub(super) struct Checked {
+    pub(super) findings: Vec<Finding>,
+    /// The case, when nothing in it fails.
+    pub(super) case: Option<Case>,
 }
 
-/// Checks a case; gives it when nothing in it fails.
-pub(super) fn check(
-    place: &CasePlace,
-    skills: &BTreeMap<String, Vec<u8>>,
-    report: &mut Report,
-) -> Result<Option<Case>, EstateError> {
+/// What the check of a case needs.
+pub(super) struct Context<'a> {
+    pub(super) skills: &'a BTreeMap<String, Vec<u8>>,
+    pub(super) room: &'a mut Room,
+    /// Whether the case itself is wanted; its pages have a digest each, which findings alone don't need.
+    pub(super) wanted: bool,
+}
+
+/// A timestep's directory, as far as it could be read.
+struct Step {
+    number: u64,
+    name: String,
+    path: PathBuf,
+    /// What does not belong in it.
+    strays: Vec<String>,
+    has_prompts: bool,
+    /// The numbers of the pages that can be read; `None` when there is no directory of pages.
+    pages: Option<BTreeSet<u32>>,
+    /// By file name, so that findings come in the directory's order.
+    faults: Vec<(String, PageFault)>,
+    differences: Vec<(u32, Difference)>,
+    /// A directory that cannot be listed.
+    unreadable: Option<(String, io::Error)>,
+}
+
+enum PageFault {
+    Name,
+    NoFile(Kind),
+    Text(TextFault),
+    Unreadable(io::Error),
+}
+
+pub(super) fn check(place: &CasePlace, context: Context<'_>) -> Checked {
+    let mut found = Collector::default();
+    let wanted = context.wanted;
+    let case = read(place, context, &mut found).filter(|_| wanted && found.failed() == 0);
+    Checked { findings: found.report().findings, case }
+}
+
+fn read(place: &CasePlace, context: Context<'_>, found: &mut Collector) -> Option<Case> {
     let split = place.split.as_str();
-    let whole = Place::case(shown(&place.id), split, "(case)");
+    let home = format!("{split}/cases/{}", place.id);
+    let whole = Place::case(&place.id, split, "(case)");
     if let Some((rule, detail)) = &place.fault {
-        report.fail(&whole, rule, detail.clone());
-        return Ok(None);
+        found.fail(&whole.of_file(home), rule, detail.clone());
+        return None;
     }
-    let before = report.failures().count();
-    let mut meta = None;
-    let mut found: BTreeMap<u64, (String, PathBuf)> = BTreeMap::new();
-    for entry in files::list(&place.path)? {
-        let path = place.path.join(&entry.name);
+    let entries = match files::list(&place.path) {
+        Ok(entries) => entries,
+        Err(error) => {
+            found.unreadable(&whole, &home, &error);
+            return None;
+        }
+    };
+    let mut has_meta = false;
+    // Numbers beyond 64 bits are one here, so names tell directories apart.
+    let mut steps: BTreeMap<(u64, String), Step> = BTreeMap::new();
+    for entry in entries {
         match (names::timestep(&entry.name), entry.kind) {
-            (Some(timestep), Kind::Directory) => {
-                found.insert(timestep, (entry.name, path));
+            (Some(number), Kind::Directory) => {
+                let path = place.path.join(&entry.name);
+                steps.insert((number, entry.name.clone()), Step::list(number, entry.name, path));
             }
-            (None, Kind::File) if entry.name == "case.yaml" => meta = Some(path),
-            _ => report.fail(
-                &whole,
-                "case.stray",
-                format!(
-                    "`{}` is neither case.yaml nor a directory timestep-T (T from 1, no leading zero)",
-                    shown(&entry.name)
-                ),
-            ),
+            (None, Kind::File) if entry.name == "case.yaml" => has_meta = true,
+            (timestep, kind) => {
+                let name = shown(&entry.name);
+                let detail = match kind {
+                    Kind::Directory | Kind::File if timestep.is_none() && entry.name != "case.yaml" => {
+                        format!("`{name}` is neither case.yaml nor a directory timestep-T (T from 1, no leading zero)")
+                    }
+                    kind => {
+                        format!("`{name}` is {}, where case.yaml or a directory timestep-T is wanted", kind.described())
+                    }
+                };
+                found.fail(&whole.of_file(format!("{home}/{}", entry.name)), "case.stray", detail);
+            }
         }
     }
-    let described =
-        Place { where_: "case.yaml".into(), ..whole.clone() }.of_file(format!("{split}/cases/{}/case.yaml", place.id));
-    let (title, notes) = match meta {
-        Some(path) => metadata(&path, &described, report)?,
-        None => (None, None),
+    let (title, notes) = if has_meta {
+        let meta = Place { where_: "case.yaml".into(), ..whole.of_file(format!("{home}/case.yaml")) };
+        metadata(&place.path.join("case.yaml"), &meta, found)
+    } else {
+        (None, None)
     };
-    if found.is_empty() {
-        report.fail(&whole, "case.no-timesteps", format!("case {} has no directory timestep-T", place.id));
+    if steps.is_empty() {
+        found.fail(
+            &whole.of_file(&*home),
+            "case.no-timesteps",
+            format!("case {} has no directory timestep-T", place.id),
+        );
     }
 
+    let mut steps: Vec<Step> = steps.into_values().collect();
+    let pages = match files::open_directory(&place.path) {
+        Ok(directory) => compare_pages(&directory, place, &mut steps, context.room, context.wanted),
+        Err(error) => {
+            found.unreadable(&whole, &home, &error);
+            return None;
+        }
+    };
     let mut timesteps = BTreeMap::new();
-    let mut pages = BTreeMap::new();
-    let mut earlier: Option<(String, BTreeMap<u32, Page>)> = None;
-    for (timestep, (name, path)) in found {
-        let place = Place::case(&place.id, split, &name);
-        let failures = report.failures().count();
-        let Some(read) = read(timestep, &path, &place, skills, report)? else { continue };
-        if let Some((earlier_name, earlier_pages)) = &earlier {
-            compare_prefix(earlier_name, earlier_pages, &name, &read.pages, &place, report);
+    let mut earlier: Option<String> = None;
+    for step in steps {
+        let place = Place::case(&place.id, split, &step.name);
+        let (number, name, has_pages) = (step.number, step.name.clone(), step.pages.is_some());
+        let prompts = step.report(&place, &format!("{home}/{name}"), earlier.as_deref(), context.skills, found);
+        if has_pages {
+            earlier = Some(name);
         }
-        if report.failures().count() == failures {
-            report.pass(&place, "ts.pass", format!("{} pages, {} prompts", read.pages.len(), read.prompts.len()));
-        }
-        earlier = Some((name, read.pages.clone()));
-        if let Ok(number) = u32::try_from(timestep) {
-            timesteps.insert(number, Timestep { prompts: read.prompts });
-            pages = read.pages;
+        if let Ok(number) = u32::try_from(number) {
+            timesteps.insert(number, Timestep { prompts });
         }
     }
-    let passed = report.failures().count() == before;
-    let pages = pages.into_values().collect();
-    Ok(passed.then(|| Case { id: place.id.clone(), split: place.split, title, notes, pages, timesteps }))
+    Some(Case { id: place.id.clone(), split: place.split, title, notes, pages, timesteps })
 }
 
-type Described = (Option<String>, Option<String>);
-
-fn metadata(path: &Path, place: &Place, report: &mut Report) -> Result<Described, EstateError> {
-    let nothing = (None, None);
-    let Some(content) = files::read_at_most(path, yaml::LONGEST)? else {
-        report.fail(place, "case.meta-syntax", format!("case.yaml holds more than {} bytes", yaml::LONGEST));
-        return Ok(nothing);
+fn metadata(path: &Path, place: &Place, found: &mut Collector) -> (Option<String>, Option<String>) {
+    let rules = ["case.meta-utf8", "case.meta-syntax"];
+    let Some(node) = read_yaml(path, place, rules, found).flatten().filter(|node| !node.is_null()) else {
+        return (None, None);
     };
-    let Ok(text) = String::from_utf8(content) else {
-        report.fail(place, "case.meta-utf8", "case.yaml is not UTF-8");
-        return Ok(nothing);
-    };
-    let node = match yaml::parse(&text) {
-        Ok(Some(node)) => node,
-        Ok(None) => return Ok(nothing),
-        Err(fault) => {
-            report.fail_at(place, fault.line, "case.meta-syntax", format!("case.yaml {}", fault.what));
-            return Ok(nothing);
-        }
-    };
-    // A document of an explicit null says as little as an empty file.
-    if node.value == yaml::Value::Null {
-        return Ok(nothing);
-    }
-    let mut fail = |line, detail: String| report.fail_at(place, line, "case.meta-shape", detail);
     let Some(members) = node.map() else {
-        fail(node.line, format!("case.yaml must be a mapping of title and notes, found {}", node.described()));
-        return Ok(nothing);
+        let detail = format!("case.yaml must be a mapping of title and notes, found {}", node.described());
+        found.fail_at(place, node.at, "case.meta-shape", detail);
+        return (None, None);
     };
     for (key, value) in members {
-        match key.text() {
-            Some("title" | "notes") if value.text().is_some() => {}
+        let (at, detail) = match key.text() {
+            Some("title" | "notes") if value.text().is_some() => continue,
             Some(name @ ("title" | "notes")) => {
-                fail(value.line, format!("{name} must be a string, found {}", value.described()));
+                (value.at, format!("{name} must be a string, found {}", value.described()))
             }
-            _ => fail(key.line, format!("the key {} is not known; case.yaml takes title and notes", key.described())),
-        }
-    }
-    let text = |key| node.get(key).and_then(yaml::Node::text).map(str::to_owned);
-    Ok((text("title"), text("notes")))
-}
-
-fn read(
-    timestep: u64,
-    path: &Path,
-    place: &Place,
-    skills: &BTreeMap<String, Vec<u8>>,
-    report: &mut Report,
-) -> Result<Option<Read>, EstateError> {
-    let (mut has_pages, mut has_prompts) = (false, false);
-    for entry in files::list(path)? {
-        match (entry.name.as_str(), entry.kind) {
-            ("pages", Kind::Directory) => has_pages = true,
-            ("prompts.yaml", Kind::File) => has_prompts = true,
-            _ => report.fail(
-                place,
-                "ts.stray",
-                format!(
-                    "`{}` does not belong here, only the directory pages and the file prompts.yaml",
-                    shown(&entry.name)
-                ),
-            ),
-        }
-    }
-    let mut pages = BTreeMap::new();
-    if has_pages {
-        pages = read_pages(&path.join("pages"), place, report)?;
-        census(timestep, &pages, place, report);
-    } else {
-        report.fail(place, "ts.pages-missing", "the directory pages is not there");
-    }
-    let mut prompts = Vec::new();
-    if has_prompts {
-        prompts = prompts::read(&path.join("prompts.yaml"), place, skills, report)?;
-    }
-    Ok(has_pages.then_some(Read { pages, prompts }))
-}
-
-fn read_pages(directory: &Path, place: &Place, report: &mut Report) -> Result<BTreeMap<u32, Page>, EstateError> {
-    let mut pages = BTreeMap::new();
-    for entry in files::list(directory)? {
-        let path = directory.join(&entry.name);
-        let number = match (names::page(&entry.name), entry.kind) {
-            (Some(number), Kind::File) => number,
-            (Some(_), _) => {
-                report.fail(place, "page.stray", format!("pages/{} is a link or no file", shown(&entry.name)));
-                continue;
-            }
-            (None, _) => {
-                let detail = format!("pages/{} is no page: page_ and four digits and .md", shown(&entry.name));
-                report.fail(place, "page.stray", detail);
-                continue;
-            }
+            _ => (key.at, format!("the key {} is not known; case.yaml takes title and notes", key.described())),
         };
-        let content = files::read(&path)?;
-        if let Err(error) = std::str::from_utf8(&content) {
-            let detail = format!("pages/{} is not UTF-8 (at byte {})", entry.name, error.valid_up_to());
-            report.fail(place, "page.utf8", detail);
-            continue;
-        }
-        let sha256 = Sha256::digest(&content).into();
-        pages.insert(number, Page { number, path, sha256 });
+        found.fail_at(place, at, "case.meta-shape", detail);
     }
-    Ok(pages)
+    let text = |key| node.get(key).and_then(crate::yaml::Node::text).map(str::to_owned);
+    (text("title"), text("notes"))
+}
+
+impl Step {
+    fn list(number: u64, name: String, path: PathBuf) -> Self {
+        let mut step = Self {
+            number,
+            name,
+            path,
+            strays: Vec::new(),
+            has_prompts: false,
+            pages: None,
+            faults: Vec::new(),
+            differences: Vec::new(),
+            unreadable: None,
+        };
+        if let Err(fault) = step.entries() {
+            step.unreadable = Some(fault);
+        }
+        step
+    }
+
+    fn entries(&mut self) -> Result<(), (String, io::Error)> {
+        let mut has_pages = false;
+        for entry in files::list(&self.path).map_err(|error| (String::new(), error))? {
+            match (entry.name.as_str(), entry.kind) {
+                ("pages", Kind::Directory) => has_pages = true,
+                ("prompts.yaml", Kind::File) => self.has_prompts = true,
+                _ => self.strays.push(entry.name),
+            }
+        }
+        if !has_pages {
+            return Ok(());
+        }
+        let (mut pages, faults) = (BTreeSet::new(), &mut self.faults);
+        let listed = files::each_entry(&self.path.join("pages"), |name, kind| match (names::page(&name), kind) {
+            (Some(number), Kind::File) => {
+                pages.insert(number);
+            }
+            (Some(_), kind) => faults.push((name.into_owned(), PageFault::NoFile(kind))),
+            (None, _) => faults.push((name.into_owned(), PageFault::Name)),
+        });
+        listed.map_err(|error| ("/pages".to_owned(), error))?;
+        self.pages = Some(pages);
+        Ok(())
+    }
+
+    /// Reports what was found here, and checks the prompts.
+    fn report(
+        mut self,
+        place: &Place,
+        home: &str,
+        earlier: Option<&str>,
+        skills: &BTreeMap<String, Vec<u8>>,
+        found: &mut Collector,
+    ) -> Vec<crate::corpus::Prompt> {
+        let before = found.failed();
+        for stray in &self.strays {
+            let detail =
+                format!("`{}` does not belong here, only the directory pages and the file prompts.yaml", shown(stray));
+            found.fail(&place.of_file(format!("{home}/{stray}")), "ts.stray", detail);
+        }
+        if let Some((directory, error)) = &self.unreadable {
+            found.unreadable(place, &format!("{home}{directory}"), error);
+        }
+        self.faults.sort_by(|(a, _), (b, _)| a.cmp(b));
+        for (name, fault) in self.faults {
+            let at_page = place.of_file(format!("{home}/pages/{name}"));
+            let name = shown(&name);
+            match fault {
+                PageFault::Name => {
+                    let detail = format!("pages/{name} is no page: a page is page_, four digits and .md");
+                    found.fail(&at_page, "page.stray", detail);
+                }
+                PageFault::NoFile(kind) => {
+                    let detail = format!("pages/{name} is {}; a page is a file", kind.described());
+                    found.fail(&at_page, "page.stray", detail);
+                }
+                PageFault::Text(fault) => {
+                    found.fail_at(&at_page, fault.at, "page.utf8", format!("pages/{name} {fault}"));
+                }
+                PageFault::Unreadable(error) => found.unreadable(place, &format!("{home}/pages/{name}"), &error),
+            }
+        }
+        match &self.pages {
+            Some(pages) => census(self.number, pages, &place.of_file(format!("{home}/pages")), found),
+            None if self.unreadable.is_none() => {
+                found.fail(&place.of_file(home), "ts.pages-missing", format!("{} has no directory pages", self.name));
+            }
+            None => {}
+        }
+        for (page, difference) in &self.differences {
+            differs(*page, difference, earlier.unwrap_or_default(), place, home, found);
+        }
+        let mut prompts = Vec::new();
+        if self.has_prompts {
+            let file = place.of_file(format!("{home}/prompts.yaml"));
+            prompts = prompts::read(&self.path.join("prompts.yaml"), &file, skills, found);
+        }
+        if found.failed() == before {
+            let count = self.pages.map_or(0, |pages| pages.len());
+            let detail = format!("{}, {}", counted(count, "page"), counted(prompts.len(), "prompt"));
+            found.pass(place, None, "ts.pass", detail);
+        }
+        prompts
+    }
+}
+
+fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Reads every page of every timestep once, page by page, and gives the pages of the last timestep if they are wanted.
+fn compare_pages(
+    directory: &OwnedFd,
+    place: &CasePlace,
+    steps: &mut [Step],
+    room: &mut Room,
+    wanted: bool,
+) -> Vec<Page> {
+    let numbers: BTreeSet<u32> = steps.iter().filter_map(|step| step.pages.as_ref()).flatten().copied().collect();
+    let last = steps.len().saturating_sub(1);
+    let mut whole = Vec::new();
+    let mut path = String::new();
+    let Room { now, before } = room;
+    for page in numbers {
+        // Whether the timestep before has this page, as text.
+        let mut has_before = false;
+        for (index, step) in steps.iter_mut().enumerate() {
+            let Some(pages) = &mut step.pages else { continue };
+            if !pages.contains(&page) {
+                has_before = false;
+                continue;
+            }
+            path.clear();
+            path.extend([step.name.as_str(), "/pages/", &names::page_file(page)]);
+            let loaded =
+                files::open_at(directory, &path).and_then(|file| now.load(file, has_before.then_some(&*before)));
+            let fault = match loaded {
+                Ok(Ok(loaded)) => {
+                    if let Loaded::Differs(difference) = loaded {
+                        step.differences.push((page, difference));
+                    }
+                    if wanted && index == last {
+                        whole.push(Page { number: page, path: place.path.join(&path), sha256: now.sha256() });
+                    }
+                    std::mem::swap(now, before);
+                    has_before = true;
+                    continue;
+                }
+                Ok(Err(fault)) => PageFault::Text(fault),
+                Err(error) => PageFault::Unreadable(error),
+            };
+            // What is no text is missing to the census; of what cannot be read nobody knows.
+            if matches!(fault, PageFault::Text(_)) {
+                pages.remove(&page);
+            }
+            step.faults.push((names::page_file(page), fault));
+            has_before = false;
+        }
+    }
+    whole
+}
+
+fn differs(page: u32, difference: &Difference, earlier: &str, place: &Place, home: &str, found: &mut Collector) {
+    let [was, is] = &difference.digests;
+    let unseen = difference.unseen.map(|unseen| format!("; {unseen}")).unwrap_or_default();
+    let detail = format!(
+        "case {} page {page} is not the same in {earlier} ({was}) and {} ({is}){unseen}",
+        place.scope, place.where_
+    );
+    let place = place.of_file(format!("{home}/pages/{}", names::page_file(page)));
+    match difference.at {
+        Some(at) => found.fail_at(&place, at, "page.prefix", detail),
+        None => found.fail(&place, "page.prefix", detail),
+    }
 }
 
 /// The pages must be 1..T. Numbers are counted, not listed one by one, as T may be anything.
-fn census(timestep: u64, pages: &BTreeMap<u32, Page>, place: &Place, report: &mut Report) {
+fn census(timestep: u64, pages: &BTreeSet<u32>, place: &Place, found: &mut Collector) {
     let fits = |page: &u32| *page >= 1 && u64::from(*page) <= timestep;
-    let surplus: Vec<u64> = pages.keys().filter(|page| !fits(page)).map(|page| u64::from(*page)).collect();
+    let surplus: Vec<u64> = pages.iter().filter(|page| !fits(page)).map(|page| u64::from(*page)).collect();
     let present = (pages.len() - surplus.len()) as u64;
     let missing_count = timestep - present;
     if surplus.is_empty() && missing_count == 0 {
         return;
     }
-    let absent = |page: &u64| !u32::try_from(*page).is_ok_and(|page| pages.contains_key(&page));
+    let absent = |page: &u64| !u32::try_from(*page).is_ok_and(|page| pages.contains(&page));
     let missing: Vec<u64> = (1..=timestep).filter(absent).take(LISTED).collect();
     let mut parts = Vec::new();
     if missing_count > 0 {
@@ -212,7 +357,8 @@ fn census(timestep: u64, pages: &BTreeMap<u32, Page>, place: &Place, report: &mu
         let first: Vec<u64> = surplus.iter().copied().take(LISTED).collect();
         parts.push(format!("surplus {}", listed(&first, surplus.len() as u64)));
     }
-    report.fail(place, "page.census", format!("pages must be 1..{timestep}: {}", parts.join("; ")));
+    let last = place.where_.trim_start_matches("timestep-");
+    found.fail(place, "page.census", format!("pages must be 1..{last}: {}", parts.join("; ")));
 }
 
 fn listed(numbers: &[u64], count: u64) -> String {
@@ -220,32 +366,5 @@ fn listed(numbers: &[u64], count: u64) -> String {
     match count - numbers.len() as u64 {
         0 => text,
         more => format!("{text} and {more} more"),
-    }
-}
-
-fn compare_prefix(
-    earlier: &str,
-    earlier_pages: &BTreeMap<u32, Page>,
-    later: &str,
-    later_pages: &BTreeMap<u32, Page>,
-    place: &Place,
-    report: &mut Report,
-) {
-    for (number, before) in earlier_pages {
-        if let Some(after) = later_pages.get(number)
-            && before.sha256 != after.sha256
-        {
-            let digest = |page: &Page| hex::encode(&page.sha256[..8]);
-            report.fail(
-                place,
-                "page.prefix",
-                format!(
-                    "case {} page {number} is not the same in {earlier} ({}) and {later} ({})",
-                    place.scope,
-                    digest(before),
-                    digest(after)
-                ),
-            );
-        }
     }
 }

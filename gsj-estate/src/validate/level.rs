@@ -1,12 +1,10 @@
 //! The corpus level: `corpus.yaml`, `AGENTS.md`, `skills/`, the root's entries, the splits.
 
-use super::settings;
+use super::{read_text, read_yaml, settings};
 use crate::corpus::{Settings, Split};
-use crate::error::EstateError;
-use crate::files::{self, Kind};
+use crate::files::{self, Entry, Kind};
 use crate::names::{is_case_id, is_token, shown};
-use crate::report::{Place, Report};
-use crate::yaml;
+use crate::report::{Collector, Place};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -15,6 +13,8 @@ pub(super) struct Level {
     pub(super) settings: Settings,
     pub(super) agents_md: Vec<u8>,
     pub(super) skills: BTreeMap<String, Vec<u8>>,
+    /// The entries of the root.
+    entries: Vec<Entry>,
 }
 
 /// A directory that is taken for a case.
@@ -29,196 +29,246 @@ pub(super) struct CasePlace {
 }
 
 /// Checks the corpus level; `None` when something in it fails.
-pub(super) fn check(root: &Path, report: &mut Report) -> Result<Option<Level>, EstateError> {
-    let settings = corpus_yaml(root, report)?;
-    let agents_md = agents(root, report)?;
-    let skills = skills(root, report)?;
-    entries(root, report)?;
-    if !report.passed() {
-        return Ok(None);
-    }
-    Ok(settings.zip(agents_md).map(|(settings, agents_md)| Level { settings, agents_md, skills }))
+pub(super) fn check(root: &Path, found: &mut Collector) -> Option<Level> {
+    let entries = match files::list(root) {
+        Ok(entries) => entries,
+        Err(error) => {
+            found.unreadable(&Place::corpus("(root)"), "", &error);
+            return None;
+        }
+    };
+    // A corpus.yaml that cannot be read ends the level, but for the walk over the root's entries.
+    let level = corpus_yaml(root, &entries, found).map(|settings| {
+        let agents_md = agents(root, &entries, found);
+        let skills = skills(root, &entries, found);
+        (settings, agents_md, skills)
+    });
+    walk(&entries, found);
+    let (settings, agents_md, skills) = level.filter(|_| found.failed() == 0)?;
+    Some(Level { settings: settings?, agents_md: agents_md?, skills, entries })
 }
 
-fn corpus_yaml(root: &Path, report: &mut Report) -> Result<Option<Settings>, EstateError> {
+fn kind(entries: &[Entry], name: &str) -> Option<Kind> {
+    entries.iter().find(|entry| entry.name == name).map(|entry| entry.kind)
+}
+
+/// What there is in place of what is wanted.
+fn instead(kind: Option<Kind>) -> String {
+    kind.map_or_else(|| "is not there".into(), |kind| format!("is {}", kind.described()))
+}
+
+/// The settings, `Some(None)` when a key is at fault, `None` when the file as a whole is.
+fn corpus_yaml(root: &Path, entries: &[Entry], found: &mut Collector) -> Option<Option<Settings>> {
     let place = Place::corpus("corpus.yaml").of_file("corpus.yaml");
-    let path = root.join("corpus.yaml");
-    if files::kind(&path) != Some(Kind::File) {
-        report.fail(&place, "yaml.missing", "corpus.yaml is not there as a regular file");
-        return Ok(None);
+    let there = kind(entries, "corpus.yaml");
+    if there != Some(Kind::File) {
+        let detail = format!("corpus.yaml {}; the corpus root must hold it as a regular file", instead(there));
+        found.fail(&place, "yaml.missing", detail);
+        return None;
     }
-    let Some(content) = files::read_at_most(&path, yaml::LONGEST)? else {
-        report.fail(&place, "yaml.syntax", format!("corpus.yaml holds more than {} bytes", yaml::LONGEST));
-        return Ok(None);
-    };
-    let Ok(text) = String::from_utf8(content) else {
-        report.fail(&place, "yaml.utf8", "corpus.yaml is not UTF-8");
-        return Ok(None);
-    };
-    match yaml::parse(&text) {
-        Err(fault) => report.fail_at(&place, fault.line, "yaml.syntax", format!("corpus.yaml {}", fault.what)),
-        Ok(Some(node)) if node.map().is_some() => return Ok(settings::check(&node, &place, report)),
-        Ok(node) => {
-            let found = node.map_or_else(|| "nothing".to_owned(), |node| node.described());
-            report.fail(&place, "yaml.not-mapping", format!("corpus.yaml holds {found} where a mapping is needed"));
+    let node = read_yaml(&root.join("corpus.yaml"), &place, ["yaml.utf8", "yaml.syntax"], found)?;
+    match node {
+        Some(node) if node.map().is_some() => Some(settings::check(&node, &place, found)),
+        Some(node) => {
+            let detail = format!("corpus.yaml must be a mapping, found {}", node.described());
+            found.fail_at(&place, node.at, "yaml.not-mapping", detail);
+            None
+        }
+        None => {
+            found.fail(&place, "yaml.not-mapping", "corpus.yaml must be a mapping, found nothing");
+            None
         }
     }
-    Ok(None)
 }
 
-fn agents(root: &Path, report: &mut Report) -> Result<Option<Vec<u8>>, EstateError> {
+fn agents(root: &Path, entries: &[Entry], found: &mut Collector) -> Option<Vec<u8>> {
     let place = Place::corpus("AGENTS.md").of_file("AGENTS.md");
-    let path = root.join("AGENTS.md");
-    if files::kind(&path) != Some(Kind::File) {
-        report.fail(&place, "agents.missing", "AGENTS.md is not there as a regular file in the corpus root");
-        return Ok(None);
+    let there = kind(entries, "AGENTS.md");
+    if there != Some(Kind::File) {
+        let detail = format!("AGENTS.md {}; the corpus root must hold it as a regular file", instead(there));
+        found.fail(&place, "agents.missing", detail);
+        return None;
     }
-    let content = files::read(&path)?;
-    if content.is_empty() || std::str::from_utf8(&content).is_err() {
-        report.fail(&place, "agents.empty-or-utf8", "AGENTS.md is empty or not UTF-8");
-        return Ok(None);
-    }
-    Ok(Some(content))
+    read_text(root, &root.join("AGENTS.md"), &place, "agents.empty-or-utf8", found)
 }
 
-fn skills(root: &Path, report: &mut Report) -> Result<BTreeMap<String, Vec<u8>>, EstateError> {
+fn skills(root: &Path, entries: &[Entry], found: &mut Collector) -> BTreeMap<String, Vec<u8>> {
     let place = Place::corpus("skills/");
     let directory = root.join("skills");
     let mut skills = BTreeMap::new();
-    if files::kind(&directory) != Some(Kind::Directory) {
-        report.fail(&place, "skills.missing", "the directory skills/ is not there (it may be empty)");
-        return Ok(skills);
+    let there = kind(entries, "skills");
+    if there != Some(Kind::Directory) {
+        let detail = format!("skills {}; the corpus root must hold it as a directory, empty or not", instead(there));
+        found.fail(&place.of_file("skills"), "skills.missing", detail);
+        return skills;
     }
-    for entry in files::list(&directory)? {
+    let entries = match files::list(&directory) {
+        Ok(entries) => entries,
+        Err(error) => {
+            found.unreadable(&place, "skills", &error);
+            return skills;
+        }
+    };
+    for entry in entries {
         let name = shown(&entry.name);
+        let here = place.of_file(format!("skills/{}", entry.name));
         if entry.kind != Kind::Directory {
-            report.fail(
-                &place,
-                "skills.stray",
-                format!("skills/{name} is no directory; a skill is skills/NAME/SKILL.md"),
-            );
+            let detail = format!("skills/{name} is {}; a skill is skills/NAME/SKILL.md", entry.kind.described());
+            found.fail(&here, "skills.stray", detail);
             continue;
         }
         if !is_token(&entry.name) {
-            report.fail(&place, "skills.name-token", format!("skills/{name}: `{name}` is no skill name"));
+            let detail = format!("skills/{name}: `{name}` is no skill name: {}", crate::names::TOKEN);
+            found.fail(&here, "skills.name-token", detail);
             continue;
         }
         let card = directory.join(&entry.name).join("SKILL.md");
-        let place = place.clone().of_file(format!("skills/{name}/SKILL.md"));
-        if files::kind(&card) != Some(Kind::File) {
-            report.fail(&place, "skills.card-missing", format!("skills/{name} has no file SKILL.md"));
-            continue;
+        match files::look(&card) {
+            Ok(Some(Kind::File)) => {}
+            Ok(there) => {
+                found.fail(&here, "skills.card-missing", format!("skills/{name}/SKILL.md {}", instead(there)));
+                continue;
+            }
+            Err(error) => {
+                found.unreadable(&place, &format!("skills/{name}/SKILL.md"), &error);
+                continue;
+            }
         }
-        let content = files::read(&card)?;
-        if content.is_empty() || std::str::from_utf8(&content).is_err() {
-            report.fail(&place, "skills.card-empty-or-utf8", format!("skills/{name}/SKILL.md is empty or not UTF-8"));
-            continue;
+        let here = place.of_file(format!("skills/{name}/SKILL.md"));
+        if let Some(content) = read_text(root, &card, &here, "skills.card-empty-or-utf8", found) {
+            skills.insert(entry.name, content);
         }
-        skills.insert(entry.name, content);
     }
-    Ok(skills)
+    skills
 }
 
-fn entries(root: &Path, report: &mut Report) -> Result<(), EstateError> {
-    for entry in files::list(root)? {
-        let name = shown(&entry.name);
-        match entry.name.as_str() {
+fn walk(entries: &[Entry], found: &mut Collector) {
+    for Entry { name, kind } in entries {
+        match name.as_str() {
             "corpus.yaml" | "AGENTS.md" | "skills" => {}
             hidden if hidden.starts_with('.') => {}
-            "cases" if entry.kind == Kind::Directory => report.fail(
-                &Place::corpus("cases/"),
+            "cases" if *kind == Kind::Directory => found.fail(
+                &Place::corpus("cases/").of_file("cases"),
                 "root.pre-split-cases",
                 "cases/ is the retired layout: move each case under train/cases/ or eval/cases/",
             ),
             "train" | "eval" => {
-                if entry.kind != Kind::Directory {
-                    report.fail(&Place::corpus(&name), "root.split-not-dir", format!("{name} is no directory"));
+                if *kind != Kind::Directory {
+                    let detail = format!("{name} is {}; a split is a directory", kind.described());
+                    found.fail(&Place::corpus(name).of_file(name), "root.split-not-dir", detail);
                 }
             }
             "corpus.lock.json" | "taskbank.parquet" => {
-                if entry.kind == Kind::Directory {
+                if *kind == Kind::Directory {
                     let detail = format!("{name} is a directory, and a file of that name is generated");
-                    report.fail(&Place::corpus(&name), "root.generated-is-dir", detail);
+                    found.fail(&Place::corpus(name).of_file(name), "root.generated-is-dir", detail);
                 }
             }
-            _ => report.fail(
-                &Place::corpus("(root)"),
-                "root.stray",
-                format!("{name} does not belong in the corpus root"),
-            ),
+            _ => {
+                let detail = format!("{} does not belong in the corpus root", shown(name));
+                found.fail(&Place::corpus("(root)").of_file(name), "root.stray", detail);
+            }
         }
     }
-    Ok(())
 }
 
 /// Lists the cases of both splits, train first.
-pub(super) fn find_cases(root: &Path, report: &mut Report) -> Result<Vec<CasePlace>, EstateError> {
-    let mut found = Vec::new();
+pub(super) fn find_cases(root: &Path, level: &Level, found: &mut Collector) -> Vec<CasePlace> {
+    let mut places = Vec::new();
     let mut ids = BTreeSet::new();
-    let (mut splits, mut with_cases) = (0, 0);
+    let (mut splits, mut listed) = (0, 0);
     for split in [Split::Train, Split::Eval] {
-        let directory = root.join(split.as_str());
-        if files::kind(&directory) != Some(Kind::Directory) {
-            continue;
-        }
-        splits += 1;
-        let name = split.as_str();
-        let place = Place::split(name, format!("{name}/"));
-        for entry in files::list(&directory)? {
-            if entry.name != "cases" || entry.kind != Kind::Directory {
-                let stray = shown(&entry.name);
-                report.fail(
-                    &place,
-                    "split.stray",
-                    format!("{name}/{stray} does not belong here, only the directory cases"),
-                );
-            }
-        }
-        let place = Place::split(name, format!("{name}/cases/"));
-        if files::kind(&directory.join("cases")) != Some(Kind::Directory) {
-            report.fail(&place, "split.cases-missing", format!("{name}/cases/ is not there as a directory"));
-            continue;
-        }
-        with_cases += 1;
-        for entry in files::list(&directory.join("cases"))? {
-            let path = directory.join("cases").join(&entry.name);
-            let id = shown(&entry.name);
-            let fault = match entry.kind {
-                Kind::File => {
-                    report.fail(&place, "split.cases-stray-file", format!("{name}/cases/{id} is no directory"));
-                    continue;
-                }
-                Kind::Other => Some(("case.id", format!("{name}/cases/{id} is a link or no directory"))),
-                Kind::Directory if !is_case_id(&entry.name) => Some((
-                    "case.id",
-                    format!(
-                        "`{id}` is no case id: small letters, digits, underscore and dash, the first a letter or digit"
-                    ),
-                )),
-                Kind::Directory if !ids.insert(entry.name.clone()) => Some((
-                    "case.both-splits",
-                    format!("case {id} stands in train/ and in eval/; it belongs to one split"),
-                )),
-                Kind::Directory => None,
-            };
-            found.push(CasePlace { id: entry.name, split, path, counted: fault.is_none(), fault });
+        if kind(&level.entries, split.as_str()) == Some(Kind::Directory) {
+            splits += 1;
+            listed += usize::from(cases_of(root, split, &mut ids, &mut places, found));
         }
     }
     if splits == 0 {
         let detail = "there is no case: put cases under train/cases/ or eval/cases/";
-        report.fail(&Place::corpus("train/eval"), "split.none", detail);
-    } else if found.is_empty() && with_cases > 0 {
-        report.fail(&Place::corpus("cases"), "split.no-cases", "no split holds a case");
+        found.fail(&Place::corpus("train/eval"), "split.none", detail);
+    } else if places.is_empty() && listed > 0 {
+        found.fail(&Place::corpus("cases"), "split.no-cases", "no split holds a case");
     }
     // A case that stands in both splits is dropped from both.
-    let doubled: BTreeSet<String> = found
+    let doubled: BTreeSet<String> = places
         .iter()
         .filter(|place| matches!(place.fault, Some(("case.both-splits", _))))
         .map(|place| place.id.clone())
         .collect();
-    found.retain(|place| place.fault.is_some() || !doubled.contains(&place.id));
-    for place in found.iter_mut().filter(|place| doubled.contains(&place.id)) {
+    places.retain(|place| place.fault.is_some() || !doubled.contains(&place.id));
+    for place in places.iter_mut().filter(|place| doubled.contains(&place.id)) {
         place.counted = true;
     }
-    Ok(found)
+    places
+}
+
+/// Lists the cases of a split; tells whether it has a directory of them.
+fn cases_of(
+    root: &Path,
+    split: Split,
+    ids: &mut BTreeSet<String>,
+    places: &mut Vec<CasePlace>,
+    found: &mut Collector,
+) -> bool {
+    let name = split.as_str();
+    let directory = root.join(name);
+    let place = Place::split(name, format!("{name}/"));
+    let entries = match files::list(&directory) {
+        Ok(entries) => entries,
+        Err(error) => {
+            found.unreadable(&place, name, &error);
+            return false;
+        }
+    };
+    for Entry { name: stray, kind } in &entries {
+        if stray != "cases" || *kind != Kind::Directory {
+            let detail = format!(
+                "{name}/{} is {}; a split holds the directory cases and nothing else",
+                shown(stray),
+                kind.described()
+            );
+            found.fail(&place.of_file(format!("{name}/{stray}")), "split.stray", detail);
+        }
+    }
+    let place = Place::split(name, format!("{name}/cases/"));
+    let there = kind(&entries, "cases");
+    if there != Some(Kind::Directory) {
+        let detail = format!("{name}/cases {}; a split holds the directory cases", instead(there));
+        found.fail(&place, "split.cases-missing", detail);
+        return false;
+    }
+    let directory = directory.join("cases");
+    let entries = match files::list(&directory) {
+        Ok(entries) => entries,
+        Err(error) => {
+            found.unreadable(&place, &format!("{name}/cases"), &error);
+            return false;
+        }
+    };
+    for entry in entries {
+        let id = shown(&entry.name);
+        let fault = match entry.kind {
+            Kind::File | Kind::Special(_) => {
+                let detail = format!("{name}/cases/{id} is {}; a case is a directory", entry.kind.described());
+                found.fail(&place.of_file(format!("{name}/cases/{}", entry.name)), "split.cases-stray-file", detail);
+                continue;
+            }
+            Kind::Link => {
+                Some(("case.id", format!("{name}/cases/{id} is a symbolic link; a case is a directory of its own")))
+            }
+            Kind::Directory if !is_case_id(&entry.name) => Some((
+                "case.id",
+                format!(
+                    "`{id}` is no case id: small letters, digits, underscore and dash, the first a letter or digit"
+                ),
+            )),
+            Kind::Directory if !ids.insert(entry.name.clone()) => {
+                Some(("case.both-splits", format!("case {id} stands in train/ and in eval/; it belongs to one split")))
+            }
+            Kind::Directory => None,
+        };
+        let path = directory.join(&entry.name);
+        places.push(CasePlace { id: entry.name, split, path, counted: fault.is_none(), fault });
+    }
+    true
 }

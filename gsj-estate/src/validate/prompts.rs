@@ -1,73 +1,69 @@
 //! The tasks of a timestep (`corpus.md` section 5).
 
+use super::read_yaml;
 use crate::corpus::{Prompt, PromptSource};
-use crate::error::EstateError;
-use crate::files;
-use crate::names::{is_token, shown};
-use crate::report::{Place, Report};
-use crate::yaml::{self, Node, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::names::{TOKEN, is_token, shown};
+use crate::report::{Collector, Place};
+use crate::yaml::{Node, Value};
+use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A fault of one entry: the rule, and what to say after the entry's index.
-type Fault = (&'static str, String);
+/// A fault of one entry: the rule, the key whose value is at fault if one is, and what to say after the entry's index.
+type Fault = (&'static str, Option<&'static str>, String);
 
 pub(super) fn read(
     path: &Path,
     place: &Place,
     skills: &BTreeMap<String, Vec<u8>>,
-    report: &mut Report,
-) -> Result<Vec<Prompt>, EstateError> {
-    let file = format!("{}/cases/{}/{}/prompts.yaml", place.split, place.scope, place.where_);
-    let place = &place.clone().of_file(file);
-    let Some(content) = files::read_at_most(path, yaml::LONGEST)? else {
-        report.fail(place, "prompts.syntax", format!("prompts.yaml holds more than {} bytes", yaml::LONGEST));
-        return Ok(Vec::new());
-    };
-    let Ok(text) = String::from_utf8(content) else {
-        report.fail(place, "prompts.utf8", "prompts.yaml is not UTF-8");
-        return Ok(Vec::new());
-    };
-    let node = match yaml::parse(&text) {
-        Ok(Some(node)) if node.value != Value::Null => node,
-        Ok(_) => return Ok(Vec::new()),
-        Err(fault) => {
-            report.fail_at(place, fault.line, "prompts.syntax", format!("prompts.yaml {}", fault.what));
-            return Ok(Vec::new());
+    found: &mut Collector,
+) -> Vec<Prompt> {
+    let node = read_yaml(path, place, ["prompts.utf8", "prompts.syntax"], found).flatten();
+    let Some(node) = node.filter(|node| !node.is_null()) else { return Vec::new() };
+    let entries = match entries(&node) {
+        Ok(entries) => entries,
+        Err((at, what)) => {
+            let detail = format!("prompts.yaml must be a mapping with the one key prompts, a list; found {what}");
+            found.fail_at(place, at.at, "prompts.shape", detail);
+            return Vec::new();
         }
     };
-    let (Some([_]), Some(Value::List(entries))) = (node.map(), node.get("prompts").map(|node| &node.value)) else {
-        let found = match node.get("prompts") {
-            Some(prompts) if node.map().is_some_and(|members| members.len() == 1) => {
-                format!("prompts: {}", prompts.described())
-            }
-            _ => node.described(),
-        };
-        let detail = format!("prompts.yaml must be a mapping with the one key prompts, a list; found {found}");
-        report.fail_at(place, node.line, "prompts.shape", detail);
-        return Ok(Vec::new());
-    };
-
     let mut prompts: Vec<Prompt> = Vec::new();
-    let mut ids = BTreeSet::new();
+    let mut ids = BTreeMap::new();
     for (index, entry) in entries.iter().enumerate() {
-        let checked = check(entry, skills).and_then(|prompt| {
-            if ids.insert(prompt.id.clone()) {
-                return Ok(prompt);
+        let checked = check(entry, skills).and_then(|prompt| match ids.insert(prompt.id.clone(), index) {
+            None => Ok(prompt),
+            Some(first) => {
+                let detail = format!("the id `{}` stands in prompts[{first}] already", shown(&prompt.id));
+                Err(("prompts.dup", Some("id"), detail))
             }
-            Err(("prompts.dup", format!("the id `{}` stands in an earlier entry", shown(&prompt.id))))
         });
         match checked {
             Ok(prompt) => prompts.push(prompt),
-            Err((rule, detail)) => report.fail_at(place, entry.line, rule, format!("prompts[{index}]: {detail}")),
+            Err((rule, key, detail)) => {
+                let at = key.and_then(|key| entry.get(key)).unwrap_or(entry).at;
+                found.fail_at(place, at, rule, format!("prompts[{index}]: {detail}"));
+            }
         }
     }
-    Ok(prompts)
+    prompts
+}
+
+/// The entries, or what stands in their place.
+fn entries(node: &Node) -> Result<&[Node], (&Node, String)> {
+    let members = node.map().ok_or_else(|| (node, node.described()))?;
+    if let Some((key, _)) = members.iter().find(|(key, _)| key.text() != Some("prompts")) {
+        return Err((key, format!("the key {}", key.described())));
+    }
+    let prompts = node.get("prompts").ok_or_else(|| (node, node.described()))?;
+    match &*prompts.value {
+        Value::List(entries) => Ok(entries),
+        _ => Err((prompts, format!("prompts: {}", prompts.described()))),
+    }
 }
 
 fn check(entry: &Node, skills: &BTreeMap<String, Vec<u8>>) -> Result<Prompt, Fault> {
     let Some(members) = entry.map() else {
-        return Err(("prompts.item-mapping", format!("must be a mapping, found {}", entry.described())));
+        return Err(("prompts.item-mapping", None, format!("must be a mapping, found {}", entry.described())));
     };
     let source = entry.get("source");
     let keys: &[&str] = match source.and_then(Node::text) {
@@ -75,20 +71,24 @@ fn check(entry: &Node, skills: &BTreeMap<String, Vec<u8>>) -> Result<Prompt, Fau
         Some("free") => &["id", "source", "text"],
         _ => {
             let found = source.map_or_else(|| "nothing".to_owned(), Node::described);
-            return Err(("prompts.source", format!("source must be skill or free, found {found}")));
+            return Err(("prompts.source", Some("source"), format!("source must be skill or free, found {found}")));
         }
     };
     let listed = keys.join(", ");
     if let Some((key, _)) = members.iter().find(|(key, _)| !key.text().is_some_and(|name| keys.contains(&name))) {
-        return Err(("prompts.keys", format!("has the key {}; it takes {listed}", key.described())));
+        return Err(("prompts.keys", None, format!("has the key {}; it takes {listed}", key.described())));
     }
     if let Some(missing) = keys.iter().find(|key| entry.get(key).is_none()) {
-        return Err(("prompts.keys", format!("has no key {missing}; it takes {listed}")));
+        return Err(("prompts.keys", None, format!("has no key {missing}; it takes {listed}")));
     }
     let described = |key| entry.get(key).map_or_else(|| "nothing".to_owned(), Node::described);
     let string = |key| entry.get(key).and_then(Node::text).filter(|text| !text.is_empty());
     let Some(id) = string("id") else {
-        return Err(("prompts.id-string", format!("id must be a string that is not empty, found {}", described("id"))));
+        return Err((
+            "prompts.id-string",
+            Some("id"),
+            format!("id must be a string that is not empty, found {}", described("id")),
+        ));
     };
     let source = if keys.contains(&"name") {
         skill(id, string("name"), &described("name"), skills)?
@@ -105,24 +105,38 @@ fn skill(
     skills: &BTreeMap<String, Vec<u8>>,
 ) -> Result<PromptSource, Fault> {
     let Some(name) = name.filter(|name| is_token(name)) else {
-        return Err(("prompts.skill-name", format!("name must be a skill's name, found {described}")));
+        return Err(("prompts.skill-name", Some("name"), format!("name must be a skill's name, found {described}")));
     };
     if id != format!("skill:{name}") {
-        return Err(("prompts.skill-id", format!("id must be `skill:{name}`, found `{}`", shown(id))));
+        return Err(("prompts.skill-id", Some("id"), format!("id must be `skill:{name}`, found `{}`", shown(id))));
     }
     if !skills.contains_key(name) {
-        return Err(("prompts.skill-unresolved", format!("skill `{name}` has no card skills/{name}/SKILL.md")));
+        return Err((
+            "prompts.skill-unresolved",
+            Some("name"),
+            format!("skill `{name}` has no card skills/{name}/SKILL.md"),
+        ));
     }
     Ok(PromptSource::Skill { name: name.to_owned() })
 }
 
 fn free(id: &str, text: Option<&str>, described: &str) -> Result<PromptSource, Fault> {
     let Some(text) = text else {
-        return Err(("prompts.text", format!("text must be a string that is not empty, found {described}")));
+        return Err((
+            "prompts.text",
+            Some("text"),
+            format!("text must be a string that is not empty, found {described}"),
+        ));
     };
+    if text.contains('\0') {
+        return Err(("prompts.text", Some("text"), "text holds a NUL character, which is no text".to_owned()));
+    }
     if !id.strip_prefix("free:").is_some_and(is_token) {
-        let form = "letters, digits, dot, underscore and dash, the first a letter or digit";
-        return Err(("prompts.free-id", format!("id must be `free:` and a slug ({form}), found `{}`", shown(id))));
+        return Err((
+            "prompts.free-id",
+            Some("id"),
+            format!("id must be `free:` and a slug ({TOKEN}), found `{}`", shown(id)),
+        ));
     }
     Ok(PromptSource::Free { text: text.to_owned() })
 }

@@ -1,6 +1,6 @@
 //! Every timestep of every corpus at hand, cut out of what the scaffold made, with git as the oracle.
 
-use crate::support::{bare, git, json, minimal, shared, snapshot};
+use crate::support::{bare, git, json, minimal, scratch, shared, snapshot};
 use gsj_cutoff::{Cut, CutRequest, Expectation, audit, cut};
 use gsj_estate::{Corpus, Recipe, ScaffoldOptions, scaffold};
 use std::collections::BTreeSet;
@@ -42,7 +42,7 @@ fn cut_all(root: &Path) -> Option<(usize, usize)> {
     let corpus = Corpus::read(root).expect("passes");
     let (mut cuts, mut searched) = (0, 0);
     for recipe in [Recipe::Sealed, Recipe::Reference] {
-        let base = TempDir::new().expect("temporary folder");
+        let base = scratch();
         let options = ScaffoldOptions::folder(base.path(), recipe);
         let built = scaffold(&corpus, &options).expect("scaffolds");
         for made in built.repos.iter().filter(|made| !made.full) {
@@ -99,7 +99,7 @@ fn cut_all(root: &Path) -> Option<(usize, usize)> {
 }
 
 fn copied(from: &Path) -> TempDir {
-    let root = TempDir::new().expect("temporary folder");
+    let root = scratch();
     for (path, content) in snapshot(from) {
         let path = root.path().join(path);
         std::fs::create_dir_all(path.parent().expect("has a parent")).expect("creates");
@@ -139,7 +139,7 @@ fn the_ids_of_the_vectors_are_those_of_the_cuts() {
     };
     let expected = json(&expected)["staging"].to_string();
     let root = copied(&corpus);
-    let base = TempDir::new().expect("temporary folder");
+    let base = scratch();
     let corpus = Corpus::read(root.path()).expect("passes");
     let options = ScaffoldOptions::folder(base.path(), Recipe::Reference);
     for made in scaffold(&corpus, &options).expect("scaffolds").repos {

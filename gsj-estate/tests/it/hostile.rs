@@ -1,14 +1,13 @@
-use crate::support::{bare, build, git, json, minimal, snapshot};
+use crate::support::{bare, build, git, json, minimal, scratch, snapshot};
 use gsj_estate::{Corpus, EstateError, Recipe, ScaffoldOptions, default_recipe, scaffold, validate};
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
-use tempfile::TempDir;
 
 #[test]
 fn sealed_repositories_tell_nothing_of_later_pages() {
     let Some(root) = minimal() else { return };
-    let base = TempDir::new().expect("temporary folder");
+    let base = scratch();
     let built = build(root.path(), base.path(), Recipe::Sealed);
     let made = built.repos.iter().find(|made| made.case_id == "case_demo" && !made.full).expect("made");
     assert_eq!(made.refs.keys().collect::<Vec<_>>(), ["timestep-1", "timestep-2"], "no main");
@@ -32,7 +31,7 @@ fn sealed_repositories_tell_nothing_of_later_pages() {
 #[test]
 fn a_second_run_writes_nothing_and_a_changed_estate_is_brought_back() {
     let Some(root) = minimal() else { return };
-    let base = TempDir::new().expect("temporary folder");
+    let base = scratch();
     assert!(build(root.path(), base.path(), Recipe::Reference).repos.iter().all(|made| made.changed));
     let (estate, corpus) = (snapshot(base.path()), snapshot(root.path()));
     let again = build(root.path(), base.path(), Recipe::Reference);
@@ -67,7 +66,7 @@ fn refs_of(estate: &[(std::path::PathBuf, Vec<u8>)]) -> Vec<(std::path::PathBuf,
 #[test]
 fn what_left_the_corpus_leaves_lock_and_objects() {
     let Some(root) = minimal() else { return };
-    let base = TempDir::new().expect("temporary folder");
+    let base = scratch();
     build(root.path(), base.path(), Recipe::Reference);
     let size = || -> usize {
         snapshot(&base.path().join("gsj-staging/case_demo.git/objects")).iter().map(|(_, bytes)| bytes.len()).sum()
@@ -92,7 +91,7 @@ fn blocks_of_other_phases_stay_in_the_lock() {
         r#"{"taskbank": {"rows": 4, "path": "taskbank.parquet"}, "_comment": ["kept"], "cases": {"old": {}}}"#,
     )
     .expect("writes");
-    let base = TempDir::new().expect("temporary folder");
+    let base = scratch();
     build(root.path(), base.path(), Recipe::Reference);
     let after = json(&lock);
     assert_eq!((&after["taskbank"]["rows"], &after["_comment"][0]), (&4.into(), &"kept".into()));
@@ -104,7 +103,7 @@ fn blocks_of_other_phases_stay_in_the_lock() {
 #[test]
 fn a_dry_run_and_a_foreign_folder_write_nothing() {
     let Some(root) = minimal() else { return };
-    let base = TempDir::new().expect("temporary folder");
+    let base = scratch();
     let corpus = Corpus::read(root.path()).expect("passes");
     let before = snapshot(root.path());
     let mut options = ScaffoldOptions::folder(base.path(), Recipe::Sealed);
@@ -128,7 +127,7 @@ fn a_page_that_changes_after_validation_is_told() {
     let Some(root) = minimal() else { return };
     let corpus = Corpus::read(root.path()).expect("passes");
     fs::write(root.path().join("eval/cases/case_holdout/timestep-2/pages/page_0002.md"), "other\n").expect("writes");
-    let base = TempDir::new().expect("temporary folder");
+    let base = scratch();
     let options = ScaffoldOptions::folder(base.path(), Recipe::Sealed);
     assert!(matches!(scaffold(&corpus, &options), Err(EstateError::Changed { .. })));
     assert!(!root.path().join("corpus.lock.json").exists(), "no lock for what was not built");

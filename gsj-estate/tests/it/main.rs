@@ -1,6 +1,8 @@
 //! Tests over the crate's public surface.
 #![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
+mod bounds;
+mod contract;
 mod cutoffs;
 #[cfg(feature = "remote")]
 mod forge;
@@ -9,6 +11,7 @@ mod hostile;
 mod interrupted;
 #[cfg(feature = "remote")]
 mod remote;
+mod rules;
 #[cfg(feature = "remote")]
 mod served;
 mod support;
@@ -17,3 +20,4 @@ mod surroundings;
 mod taskbank;
 mod vectors;
 mod verify;
+mod watch;

@@ -22,12 +22,28 @@ pub(crate) fn json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).expect("readable")).expect("JSON")
 }
 
+/// A folder for a while: in memory where the machine has such a place, as many small files are slow to make elsewhere.
+pub(crate) fn scratch() -> TempDir {
+    TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).expect("temporary folder")
+}
+
 /// The minimal corpus of the vectors, in a folder of its own.
 pub(crate) fn minimal() -> Option<TempDir> {
     let document = json(&shared("vectors/corpus/minimal-corpus.json")?);
-    let root = TempDir::new().expect("temporary folder");
+    let root = scratch();
     apply(root.path(), &document["ops"]);
     Some(root)
+}
+
+/// A folder of these files.
+pub(crate) fn laid(files: &[(&str, &str)]) -> TempDir {
+    let root = scratch();
+    for (path, text) in files {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().expect("below the root")).expect("creates");
+        fs::write(path, text).expect("writes");
+    }
+    root
 }
 
 /// Applies the file operations of a vector.

@@ -1,4 +1,4 @@
-use crate::support::{apply, bare, git, json, minimal, shared, snapshot};
+use crate::support::{apply, bare, git, json, minimal, scratch, shared, snapshot};
 use gsj_estate::{
     Corpus, EstateError, Recipe, Report, ScaffoldOptions, default_recipe, scaffold, validate, validate_only,
 };
@@ -41,7 +41,7 @@ fn every_validation_vector_gets_its_verdict_findings_and_names() {
         };
         let reference = &vector["reference"];
         let text = match &result {
-            Ok(report) => report.findings.iter().map(|finding| format!("{} {finding}\n", finding.scope)).collect(),
+            Ok(report) => report.failures().map(|finding| format!("{}\n", finding.detail)).collect(),
             Err(error) => error.to_string(),
         };
         for wanted in reference["names"].as_array().expect("names") {
@@ -98,7 +98,7 @@ fn every_scaffold_vector_gets_its_ids_and_lock() {
         let Some(root) = minimal() else { return };
         apply(root.path(), &vector["ops"]);
         let name = format!("{} {}", vector["id"], vector["title"]);
-        let base = TempDir::new().expect("temporary folder");
+        let base = scratch();
         let corpus = match Corpus::read(root.path()) {
             Ok(corpus) => corpus,
             Err(EstateError::Invalid { .. }) if vector["exit"] == 2 => continue,
@@ -134,7 +134,7 @@ fn every_scaffold_vector_gets_its_ids_and_lock() {
 
 /// Copies a corpus, so that the lock is written into the copy.
 fn copied(source: &Path) -> TempDir {
-    let root = TempDir::new().expect("temporary folder");
+    let root = scratch();
     for (path, content) in snapshot(source) {
         if path.to_str() != Some("corpus.lock.json") {
             let path = root.path().join(path);
@@ -146,7 +146,7 @@ fn copied(source: &Path) -> TempDir {
 }
 
 fn compare_with_expected(corpus_root: &Path, expected: &Value, lock: &Path) {
-    let base = TempDir::new().expect("temporary folder");
+    let base = scratch();
     let corpus = Corpus::read(corpus_root).expect("passes");
     let built = scaffold(&corpus, &options(base.path(), Recipe::Reference)).expect("scaffolds");
     let mut wanted_lock = json(lock);
@@ -205,7 +205,7 @@ fn every_timestep_of_the_staging_corpus_checks_out_clean_under_both_recipes() {
     let Some(corpus) = shared("data/staging-corpus") else { return };
     let root = copied(&corpus);
     for recipe in [Recipe::Sealed, Recipe::Reference] {
-        let base = TempDir::new().expect("temporary folder");
+        let base = scratch();
         let corpus = Corpus::read(root.path()).expect("passes");
         let built = scaffold(&corpus, &options(base.path(), recipe)).expect("scaffolds");
         for made in built.repos.iter().filter(|made| !made.full) {
