@@ -23,4 +23,5 @@ mod reference;
 mod serve;
 mod showing;
 mod support;
+mod validate;
 mod vectors;

@@ -139,6 +139,14 @@ pub(crate) fn parse(text: &str) -> Result<Option<Node>, Fault> {
             Event::Scalar(_, ScalarStyle::Plain, anchor, tag) if span.is_empty() => {
                 Event::Scalar("".into(), ScalarStyle::Plain, anchor, tag)
             }
+            // It ends the last line of a block with a line feed also where the file has none.
+            Event::Scalar(block, style @ (ScalarStyle::Literal | ScalarStyle::Folded), anchor, tag)
+                if text.rsplit(['\n', '\r']).next().is_some_and(|last| !last.trim_matches(' ').is_empty())
+                    && span.byte_range().is_some_and(|range| range.end == text.len()) =>
+            {
+                let block = block.strip_suffix('\n').map(|block| block.to_owned().into()).unwrap_or(block);
+                Event::Scalar(block, style, anchor, tag)
+            }
             event => event,
         };
         builder.take(event, at(span.start.line(), span.start.col()))?;
@@ -153,7 +161,6 @@ fn at(line: usize, column: usize) -> At {
 
 fn is_plain(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\r' | ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{fffd}' | '\u{10000}'..)
-        && character != '\u{feff}'
 }
 
 /// A node with what it counts.
@@ -291,8 +298,7 @@ fn scalar(text: Cow<'_, str>, style: ScalarStyle, tag: Option<&Tag>) -> Option<V
             Some("null") => Some(Value::Null(text.into_owned())),
             Some("bool") => Some(other("a boolean")),
             Some("int" | "float") => Some(other("a number")),
-            // The tag `!` alone says: no guessing.
-            None if tag.to_string() == "!" => Some(Value::Text(text.into_owned())),
+
             _ => None,
         };
     }
@@ -396,7 +402,6 @@ mod tests {
             "\"yes\"",
             "'010'",
             "!!str 5",
-            "! 5",
             "12:60",
             "2026-1-1",
             "yEs",
@@ -474,9 +479,14 @@ mod tests {
     #[test]
     fn marks_and_line_ends_are_read() {
         assert_eq!(value("\u{feff}a\n"), Value::Text("a".into()));
-        assert!(parse("a: x\u{feff}y\n").is_err());
+        assert_eq!(value("x\u{feff}y\n"), Value::Text("x\u{feff}y".into()), "a mark inside is text");
         let node = parse("a: |\r\n  one\r\n  two\r\nb: 1\r\n").expect("fine").expect("there");
         assert_eq!(node.get("a").and_then(Node::text), Some("one\ntwo\n"));
+        for (text, wanted) in
+            [("|\n x", "x"), ("|\n x\n", "x\n"), ("|-\n x", "x"), (">\n x\n y", "x y"), ("|+\n x", "x")]
+        {
+            assert_eq!(value(text), Value::Text(wanted.into()), "{text:?}");
+        }
         let node = parse("a: 1\nb:\n  c: x\n").expect("fine").expect("there");
         assert_eq!(node.get("b").and_then(|b| b.get("c")).map(|c| c.at), Some(At { line: 3, column: 6 }));
     }

@@ -125,7 +125,9 @@ fn old_number(word: &str) -> Kind {
     if unsigned == "0" || (first.is_some_and(|b| matches!(b, b'1'..=b'9')) && all(unsigned, digit_or_line)) {
         return Kind::Int(number(word, unsigned, 10));
     }
-    if is_special_float(unsigned, word) || is_old_float(unsigned) {
+    // A point in front and a sign do not go together.
+    let is_float = is_old_float(unsigned) && (unsigned == word || !unsigned.starts_with('.'));
+    if is_special_float(unsigned, word) || is_float {
         return Kind::Float;
     }
     if is_base_60(unsigned) {
