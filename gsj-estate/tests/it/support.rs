@@ -133,7 +133,7 @@ pub(crate) fn synthetic(cases: usize) -> TempDir {
     };
     write(
         "corpus.yaml".into(),
-        "name: synthetic\nowner: gsj-staging\nforgejo:\n  base_url: http://git.invalid:3000\ngit:\n  name: n\n  email: \
+        "name: synthetic\nowner: gsj-staging\nforgejo:\n  base_url: http://git.invalid:3000\ngit:\n  name: maker\n  email: \
          e@x.invalid\n  date: \"2026-01-01T00:00:00 +0000\"\nsandbox_image: registry.invalid/harness:1\n"
             .into(),
     );
