@@ -6,11 +6,12 @@
 
 use crate::error::CutoffError;
 use crate::evidence::without_credentials;
+use crate::git_program::GitProgram;
 use base64::Engine as _;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// User and secret for a remote. Never printed: its `Debug` form shows neither.
 #[derive(Clone)]
@@ -94,25 +95,14 @@ pub fn fetch(request: &FetchRequest<'_>) -> Result<(), CutoffError> {
     {
         return Err(fault(format!("`{branch}` is no branch")));
     }
-    let mut command = Command::new(request.program);
-    command.env_clear().envs([
-        ("GIT_CONFIG_NOSYSTEM", "1"),
-        ("GIT_CONFIG_GLOBAL", "/dev/null"),
-        ("GIT_ATTR_NOSYSTEM", "1"),
-        ("HOME", "/nonexistent"),
-        ("XDG_CONFIG_HOME", "/nonexistent"),
-        ("GIT_TERMINAL_PROMPT", "0"),
-        ("GIT_ALLOW_PROTOCOL", protocol),
-        ("LC_ALL", "C"),
-    ]);
-    if let Some(certificates) = request.certificates {
-        command.env("GIT_SSL_CAINFO", certificates);
-    }
-    let settings = settings(request);
-    command.env("GIT_CONFIG_COUNT", settings.len().to_string());
-    for (number, (key, value)) in settings.iter().enumerate() {
-        command.env(format!("GIT_CONFIG_KEY_{number}"), key).env(format!("GIT_CONFIG_VALUE_{number}"), value);
-    }
+    let header = request.credential.map(Credential::header);
+    let git = GitProgram {
+        program: request.program,
+        protocols: protocol,
+        certificates: request.certificates,
+        authorization: header.as_deref().map(|header| (request.url, header)),
+    };
+    let mut command = git.command(&[]);
     command.args(["clone", "--quiet", "--bare", "--template="]);
     match request.refs {
         FetchRefs::Branch(branch) => command.args(["--no-tags", "--single-branch", "--branch", branch]),
@@ -122,7 +112,7 @@ pub fn fetch(request: &FetchRequest<'_>) -> Result<(), CutoffError> {
     if let Some(depth) = request.depth {
         command.args(["--depth", &depth.to_string()]);
     }
-    command.arg("--").arg(request.url).arg(request.into).current_dir("/");
+    command.arg("--").arg(request.url).arg(request.into);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
 
     let output = command.output().map_err(|error| fault(format!("git cannot be run: {error}")))?;
@@ -152,28 +142,6 @@ fn allowed(url: &str) -> Result<&'static str, &'static str> {
     let host = host.rsplit_once(':').filter(|(_, port)| !port.contains(']')).map_or(host, |(host, _)| host);
     let loopback = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
     if loopback { Ok("http") } else { Err("only https is fetched, and http from this machine") }
-}
-
-fn settings(request: &FetchRequest<'_>) -> Vec<(String, String)> {
-    let mut settings: Vec<(String, String)> = [
-        ("core.hooksPath", "/dev/null"),
-        ("core.fsmonitor", "false"),
-        ("credential.helper", ""),
-        ("fetch.recurseSubmodules", "false"),
-        ("gc.auto", "0"),
-        ("maintenance.auto", "false"),
-        ("transfer.bundleURI", "false"),
-        // A remote that sends next to nothing for a minute is given up.
-        ("http.lowSpeedLimit", "1000"),
-        ("http.lowSpeedTime", "60"),
-    ]
-    .map(|(key, value)| (key.to_owned(), value.to_owned()))
-    .to_vec();
-    if let Some(credential) = request.credential {
-        settings.push(("http.followRedirects".to_owned(), "false".to_owned()));
-        settings.push((format!("http.{}.extraHeader", request.url), credential.header()));
-    }
-    settings
 }
 
 #[cfg(test)]

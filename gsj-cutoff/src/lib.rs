@@ -20,6 +20,8 @@ mod evidence;
 mod fetch;
 #[cfg(feature = "audit")]
 mod files;
+#[cfg(feature = "fetch")]
+mod git_program;
 #[cfg(feature = "audit")]
 mod limits;
 #[cfg(feature = "audit")]
@@ -62,3 +64,7 @@ pub use evidence::{Evidence, History, LaterDated, ObjectSet, PageCensus, without
 pub use fetch::{Credential, FetchRefs, FetchRequest, fetch};
 #[cfg(feature = "audit")]
 pub use files::{BranchFile, branch_files};
+#[cfg(feature = "fetch")]
+pub use git_program::GitProgram;
+#[cfg(feature = "git")]
+pub use pack_write::PackWriter;

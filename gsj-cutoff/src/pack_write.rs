@@ -6,6 +6,7 @@ use gix::objs::Kind;
 use gix::zlib::stream::deflate::{Compress, FlushCompress};
 use gix::zlib::{Compression, Status};
 use sha1::{Digest as _, Sha1};
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,10 +15,12 @@ use std::path::{Path, PathBuf};
 /// Buffered bytes of a pack before they are written.
 const BUFFER: usize = 1 << 18;
 
-/// Writes the objects of a cut as one pack.
-pub(crate) struct PackWriter {
+/// Writes one pack and its index: for the objects of a cut, and for whoever makes repositories whose bytes must be the same
+/// everywhere. Nothing is synced to the disk.
+pub struct PackWriter {
     path: PathBuf,
     out: Hashed,
+    promised: usize,
     entries: Vec<(ObjectId, u32, u64)>,
     /// Made when they are first needed: each takes some hundred kilobytes.
     compress: Option<Compress>,
@@ -48,9 +51,18 @@ impl Hashed {
     }
 }
 
+impl fmt::Debug for PackWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PackWriter").field("path", &self.path).field("promised", &self.promised).finish_non_exhaustive()
+    }
+}
+
 impl PackWriter {
     /// Begins a pack in a folder that will hold so many objects, each added once.
-    pub(crate) fn begin(folder: &Path, objects: usize) -> Result<Self, CutoffError> {
+    ///
+    /// # Errors
+    /// Fails when the folder cannot be written to or holds an unfinished pack, and for more objects than a pack holds.
+    pub fn begin(folder: &Path, objects: usize) -> Result<Self, CutoffError> {
         let path = folder.join("pack-unfinished.pack");
         let fault = |error| CutoffError::file("write", &path, error);
         let file = create(&path).map_err(fault)?;
@@ -60,6 +72,7 @@ impl PackWriter {
         Ok(Self {
             path: path.clone(),
             out,
+            promised: objects,
             entries: Vec::with_capacity(objects),
             compress: None,
             store: None,
@@ -67,8 +80,11 @@ impl PackWriter {
         })
     }
 
-    /// Adds an object whole, compressed or stored as it is.
-    pub(crate) fn add(
+    /// Adds an object whole, compressed or stored as it is. The id is taken on trust.
+    ///
+    /// # Errors
+    /// Fails when the content cannot be compressed or the pack not be written.
+    pub fn add(
         &mut self,
         id: ObjectId,
         kind: Kind,
@@ -125,9 +141,19 @@ impl PackWriter {
         Ok(())
     }
 
-    /// Ends the pack, writes its index, and gives both files their names. Gives the paths.
-    pub(crate) fn finish(mut self) -> Result<[PathBuf; 2], CutoffError> {
+    /// Ends the pack, writes its index, and names both files after the pack's digest. Gives the paths, the pack's first.
+    ///
+    /// # Errors
+    /// Fails when another number of objects was added than promised, and when a file cannot be written.
+    pub fn finish(mut self) -> Result<[PathBuf; 2], CutoffError> {
         let fault = |error| CutoffError::file("write", &self.path, error);
+        if self.entries.len() != self.promised {
+            return Err(fault(io::Error::other(format!(
+                "{} objects instead of {}",
+                self.entries.len(),
+                self.promised
+            ))));
+        }
         self.out.flush().map_err(fault)?;
         let sum: [u8; 20] = self.out.digest.finalize().into();
         self.out.file.write_all(&sum).map_err(fault)?;
@@ -157,6 +183,7 @@ fn index_of(entries: &[(ObjectId, u32, u64)], pack_sum: [u8; 20]) -> Vec<u8> {
     let mut at = 0;
     for first in 0..=u8::MAX {
         at += entries[at..].iter().take_while(|(id, ..)| id.as_slice()[0] == first).count();
+        // A pack holds no more objects than 32 bits count.
         out.extend_from_slice(&(at as u32).to_be_bytes());
     }
     for (id, ..) in entries {
@@ -258,6 +285,13 @@ mod tests {
         let table = 8 + 1_024 + 20 + 4;
         assert_eq!(index[table..table + 4], [0x80, 0, 0, 0]);
         assert_eq!(index[table + 4..table + 12], 5_000_000_000_u64.to_be_bytes());
+    }
+
+    #[test]
+    fn a_pack_that_misses_an_object_is_not_finished() {
+        let folder = tempfile::TempDir::new().expect("temporary folder");
+        let writer = PackWriter::begin(folder.path(), 1).expect("begins");
+        assert!(writer.finish().is_err());
     }
 
     proptest! {

@@ -10,7 +10,6 @@ mod identity;
 mod ingest;
 mod lock;
 mod names;
-mod pack;
 mod parallel;
 mod recipe;
 mod report;

@@ -6,10 +6,11 @@
 use crate::corpus::Case;
 use crate::error::EstateError;
 use crate::files;
-use crate::pack::PackWriter;
 use crate::recipe::{Plan, Shared, blob, up_to};
 use gix::ObjectId;
 use gix::objs::Kind;
+use gix::zlib::Compression;
+use gsj_cutoff::{CutoffError, PackWriter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -40,6 +41,7 @@ struct Difference {
     stray_objects: Vec<PathBuf>,
     refs: bool,
     head: bool,
+    /// Whether a file or folder that every repository has is missing, or a run that was killed left its own.
     skeleton: bool,
 }
 
@@ -65,6 +67,10 @@ pub(crate) fn write(path: &Path, wanted: Wanted<'_>, dry_run: bool) -> Result<bo
     }
     if !path.join("config").exists() {
         replace(&path.join("config"), CONFIG)?;
+    }
+    let beside = unfinished(&difference.pack);
+    if files::kind(&beside).is_some() {
+        fs::remove_dir_all(&beside).map_err(|error| EstateError::file("remove", &beside, error))?;
     }
     if difference.missing_pack {
         write_pack(&difference.pack, wanted, &ids)?;
@@ -120,14 +126,20 @@ fn head_of(plan: &Plan) -> String {
     format!("ref: refs/heads/{}\n", plan.head)
 }
 
+/// The folder in which a pack is written; a run that was killed may leave it.
+fn unfinished(pack: &Path) -> PathBuf {
+    pack.with_extension("unfinished")
+}
+
 fn write_pack(pack: &Path, wanted: Wanted<'_>, ids: &BTreeSet<ObjectId>) -> Result<(), EstateError> {
-    let beside = pack.with_extension("tmp");
-    let fault = |error| EstateError::file("write", &beside, error);
-    let mut writer = PackWriter::create(&beside, ids.len()).map_err(fault)?;
+    let beside = unfinished(pack);
+    fs::create_dir(&beside).map_err(|error| EstateError::file("create", &beside, error))?;
+    let fault = |error: CutoffError| EstateError::repository(&beside, error);
+    let mut writer = PackWriter::begin(&beside, ids.len()).map_err(fault)?;
     let mut missing = ids.clone();
     for (id, (kind, content)) in wanted.plan.own.iter().chain(&wanted.shared.objects) {
         if missing.remove(id) {
-            writer.add(*id, *kind, content).map_err(fault)?;
+            writer.add(*id, *kind, content, Compression::BEST_SPEED).map_err(fault)?;
         }
     }
     for (page, id) in wanted.case.pages.iter().zip(up_to(wanted.pages, wanted.plan.longest())) {
@@ -137,17 +149,16 @@ fn write_pack(pack: &Path, wanted: Wanted<'_>, ids: &BTreeSet<ObjectId>) -> Resu
             if blob(&content) != Some(*id) {
                 return Err(EstateError::Changed { path: page.path.clone() });
             }
-            writer.add(*id, Kind::Blob, &content).map_err(fault)?;
+            writer.add(*id, Kind::Blob, &content, Compression::BEST_SPEED).map_err(fault)?;
         }
     }
-    let index = pack.with_extension("idx");
-    let index_beside = pack.with_extension("idx-tmp");
-    writer.finish(&index_beside).map_err(fault)?;
+    let [made, index] = writer.finish().map_err(fault)?;
     // A pack without its index is nothing to git, so it comes first.
-    for (from, to) in [(&beside, pack), (&index_beside, &index)] {
+    for (from, to) in [(&made, pack), (&index, &pack.with_extension("idx"))] {
+        File::open(from).and_then(|file| file.sync_data()).map_err(|error| EstateError::file("write", from, error))?;
         fs::rename(from, to).map_err(|error| EstateError::file("write", to, error))?;
     }
-    Ok(())
+    fs::remove_dir(&beside).map_err(|error| EstateError::file("remove", &beside, error))
 }
 
 /// Whether pack and index are there and belong together, by the digest that both end in.
@@ -183,6 +194,7 @@ fn compare(path: &Path, plan: &Plan, ids: &BTreeSet<ObjectId>) -> Result<Differe
             stray_refs.push(extra);
         }
     }
+    let left = files::kind(&unfinished(&pack)).is_some();
     Ok(Difference {
         stray_objects: stray_objects.collect(),
         stray_refs,
@@ -190,7 +202,7 @@ fn compare(path: &Path, plan: &Plan, ids: &BTreeSet<ObjectId>) -> Result<Differe
         pack,
         refs: read_text(&path.join("packed-refs")).as_deref() != Some(refs_of(plan).as_str()),
         head: read_text(&path.join("HEAD")).as_deref() != Some(head_of(plan).as_str()),
-        skeleton: !path.join("config").is_file() || !path.join("refs").is_dir(),
+        skeleton: left || !path.join("config").is_file() || !path.join("refs").is_dir(),
     })
 }
 

@@ -1,11 +1,12 @@
 //! The `git` program as a child: surroundings of its own, a deadline, and a credential that stands in no argument list.
 
+use gsj_cutoff::GitProgram;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// The most output of one command that is kept, in bytes.
@@ -35,26 +36,14 @@ pub(crate) enum Fault {
 impl Git<'_> {
     /// Runs git and gives what it printed.
     pub(crate) fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<String, Fault> {
-        let mut command = Command::new(self.program);
-        command.env_clear().envs([
-            ("GIT_CONFIG_NOSYSTEM", "1"),
-            ("GIT_CONFIG_GLOBAL", "/dev/null"),
-            ("GIT_ATTR_NOSYSTEM", "1"),
-            ("HOME", "/nonexistent"),
-            ("XDG_CONFIG_HOME", "/nonexistent"),
-            ("GIT_TERMINAL_PROMPT", "0"),
-            ("GIT_ALLOW_PROTOCOL", "https:http"),
-            ("LC_ALL", "C"),
-        ]);
-        if let Some(certificates) = self.certificates {
-            command.env("GIT_SSL_CAINFO", certificates);
-        }
-        let settings = self.settings();
-        command.env("GIT_CONFIG_COUNT", settings.len().to_string());
-        for (number, (key, value)) in settings.iter().enumerate() {
-            command.env(format!("GIT_CONFIG_KEY_{number}"), key).env(format!("GIT_CONFIG_VALUE_{number}"), value);
-        }
-        command.args(arguments).current_dir("/").process_group(0);
+        let git = GitProgram {
+            program: self.program,
+            protocols: "https:http",
+            certificates: self.certificates,
+            authorization: self.authorization.as_ref().map(|(url, header, _)| (url.as_str(), header.as_str())),
+        };
+        let mut command = git.command(&[("push.recurseSubmodules", "no"), ("safe.directory", "*")]);
+        command.args(arguments).process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command
             .spawn()
@@ -72,30 +61,6 @@ impl Git<'_> {
             Ok(None) => Err(Fault::Passing(format!("no end after {} s", self.deadline.as_secs()))),
             Err(error) => Err(Fault::Refused(error.to_string())),
         }
-    }
-
-    fn settings(&self) -> Vec<(String, String)> {
-        let mut settings: Vec<(String, String)> = [
-            ("core.hooksPath", "/dev/null"),
-            ("core.fsmonitor", "false"),
-            ("credential.helper", ""),
-            ("fetch.recurseSubmodules", "false"),
-            ("push.recurseSubmodules", "no"),
-            ("gc.auto", "0"),
-            ("maintenance.auto", "false"),
-            ("transfer.bundleURI", "false"),
-            ("safe.directory", "*"),
-            // A host that sends next to nothing for a minute is given up.
-            ("http.lowSpeedLimit", "1000"),
-            ("http.lowSpeedTime", "60"),
-        ]
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .to_vec();
-        if let Some((url, header, _)) = &self.authorization {
-            settings.push(("http.followRedirects".to_owned(), "false".to_owned()));
-            settings.push((format!("http.{url}.extraHeader"), header.clone()));
-        }
-        settings
     }
 
     /// Waits for the end; `None` when the deadline came first, and then the child and its children are gone.
