@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gsj_estate::{
-    Api, Corpus, EstateError, Host, Recipe, Remote, Report, Service, Token, credential_variable, validate,
-    validate_only,
+    Api, Corpus, EstateError, Host, Recipe, Remote, Report, ScaffoldOptions, Scaffolded, Service, Token,
+    credential_variable, scaffold, validate, validate_only,
 };
 
 use super::report;
@@ -56,6 +56,35 @@ impl CorpusArgs {
             }
             Err(error) => Err(of(&error)),
         }
+    }
+}
+
+/// How repositories are made.
+#[derive(Debug, clap::Args)]
+pub(super) struct BuildArgs {
+    /// The commit recipe [default: the lock's; `reference` beside a lock without one; else `sealed`]
+    #[arg(long, value_enum)]
+    recipe: Option<RecipeArg>,
+    /// Leave the repositories of cases that left the corpus
+    #[arg(long)]
+    keep_forgotten: bool,
+}
+
+impl BuildArgs {
+    /// Makes the repositories of a corpus on a host.
+    pub(super) fn scaffold(
+        &self,
+        corpus: &Corpus,
+        which: &CorpusArgs,
+        host: &HostArgs,
+        dry_run: bool,
+    ) -> Result<Scaffolded, CliError> {
+        let mut options = ScaffoldOptions::new(host.resolve(corpus, true)?, recipe(self.recipe, &which.corpus)?);
+        options.owner_override.clone_from(&host.owner_override);
+        options.partial = which.is_partial();
+        options.keep_forgotten = self.keep_forgotten;
+        options.dry_run = dry_run;
+        scaffold(corpus, &options).map_err(|error| of(&error))
     }
 }
 
@@ -157,7 +186,7 @@ impl ServiceArgs {
 
 /// How commits are made (spec `corpus.md` sections 7 and 13).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum RecipeArg {
+enum RecipeArg {
     /// Each timestep is a root commit; the full document is in a repository that no episode reads.
     Sealed,
     /// The ids of the Python reference.
@@ -165,7 +194,7 @@ pub(super) enum RecipeArg {
 }
 
 /// The recipe asked for, or the one that the lock or its absence says.
-pub(super) fn recipe(asked: Option<RecipeArg>, corpus: &Path) -> Result<Recipe, CliError> {
+fn recipe(asked: Option<RecipeArg>, corpus: &Path) -> Result<Recipe, CliError> {
     match asked {
         Some(RecipeArg::Sealed) => Ok(Recipe::Sealed),
         Some(RecipeArg::Reference) => Ok(Recipe::Reference),

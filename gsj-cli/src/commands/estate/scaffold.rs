@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use gsj_estate::{Corpus, Recipe, ScaffoldOptions, Scaffolded, scaffold};
 
-use super::place::{self, CorpusArgs, HostArgs, RecipeArg};
+use super::place::{BuildArgs, CorpusArgs, HostArgs};
 use crate::error::{CliError, Context as _};
 use crate::output::{self, Format, FormatArg};
 use crate::terminal::{DIM, GREEN, paint, warn};
@@ -17,12 +17,8 @@ pub(super) struct Args {
     corpus: CorpusArgs,
     #[command(flatten)]
     host: HostArgs,
-    /// The commit recipe [default: the lock's; `reference` beside a lock without one; else `sealed`]
-    #[arg(long, value_enum)]
-    recipe: Option<RecipeArg>,
-    /// Leave the repositories of cases that left the corpus
-    #[arg(long)]
-    keep_forgotten: bool,
+    #[command(flatten)]
+    build: BuildArgs,
     /// Build everything and write nothing
     #[arg(long)]
     dry_run: bool,
@@ -36,13 +32,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
         Ok(corpus) => corpus,
         Err(code) => return Ok(code),
     };
-    let mut options =
-        ScaffoldOptions::new(args.host.resolve(&corpus, true)?, place::recipe(args.recipe, &args.corpus.corpus)?);
-    options.owner_override.clone_from(&args.host.owner_override);
-    options.partial = args.corpus.is_partial();
-    options.keep_forgotten = args.keep_forgotten;
-    options.dry_run = args.dry_run;
-    let made = scaffold(&corpus, &options).map_err(|error| place::of(&error))?;
+    let made = args.build.scaffold(&corpus, &args.corpus, &args.host, args.dry_run)?;
     print(&made, args.dry_run, format);
     Ok(ExitCode::SUCCESS)
 }

@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(made: &BankMade, format: Format) {
+pub(super) fn print(made: &BankMade, format: Format) {
     let counts = made.counts;
     if format == Format::Json {
         output::json(&serde_json::json!({
