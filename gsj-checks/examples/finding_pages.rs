@@ -1,36 +1,8 @@
-//! Writes the pages of `docs/findings/`: `cargo run -p gsj-checks --example finding_pages -- docs/findings`.
-#![expect(clippy::print_stderr, reason = "a tool talks to its user")]
+//! Prints the pages of `docs/findings/`, each a name, a NUL, a text and a NUL: `cargo xtask docs` writes them.
+#![expect(clippy::print_stdout, reason = "its output is its purpose")]
 
-use std::path::PathBuf;
-use std::process::ExitCode;
-
-use gsj_checks::finding_pages;
-
-fn main() -> ExitCode {
-    let Some(folder) = std::env::args_os().nth(1).map(PathBuf::from) else {
-        eprintln!("usage: finding_pages FOLDER");
-        return ExitCode::from(2);
-    };
-    match write(&folder) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("write the pages of `{}`: {error}", folder.display());
-            ExitCode::from(1)
-        }
+fn main() {
+    for page in gsj_checks::finding_pages() {
+        print!("{}\0{}\0", page.name, page.text);
     }
-}
-
-/// Writes the folder anew: a page whose findings are gone goes too.
-fn write(folder: &std::path::Path) -> std::io::Result<()> {
-    let pages = finding_pages();
-    std::fs::create_dir_all(folder)?;
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let is_page = name.to_string_lossy().ends_with(".md");
-        if is_page && !pages.iter().any(|page| name == page.name.as_str()) {
-            std::fs::remove_file(entry.path())?;
-        }
-    }
-    pages.iter().try_for_each(|page| std::fs::write(folder.join(&page.name), &page.text))
 }
