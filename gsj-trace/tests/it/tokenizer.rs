@@ -24,7 +24,7 @@ pub(crate) fn fixture() -> &'static Tokenizer {
 pub(crate) fn qwen3() -> Option<&'static Tokenizer> {
     static READ: OnceLock<Option<Tokenizer>> = OnceLock::new();
     READ.get_or_init(|| {
-        let Some(path) = std::env::var_os("GSJ_TEST_QWEN_TOKENIZER") else {
+        let Some(path) = std::env::var_os("GSJ_TEST_QWEN_TOKENIZER").filter(|path| !path.is_empty()) else {
             eprintln!("SKIPPED: GSJ_TEST_QWEN_TOKENIZER names no tokenizer.json; `cargo xtask test --all` fetches it");
             return None;
         };
