@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// How many case ids an error lists.
-const LISTED_CASES: usize = 10;
+pub(crate) const LISTED_CASES: usize = 10;
 
 /// What an episode is told about its own scope. Serialises as the tool's result does (retrieval.md section 5).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

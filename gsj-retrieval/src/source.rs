@@ -1,6 +1,7 @@
 //! Where pages come from: a corpus folder, or bare repositories read by object.
 
 use crate::RetrievalError;
+use crate::library::LISTED_CASES;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,7 +85,11 @@ impl Sources<'_> {
                 ),
             Self::Repos(repos) => match repos.iter().find(|repo| repo.case_id == case_id) {
                 Some(repo) => repository(repo),
-                None => Err(RetrievalError::NoCases { path: PathBuf::new() }),
+                None => Err(RetrievalError::UnknownCase {
+                    case_id: case_id.to_owned(),
+                    known: repos.iter().take(LISTED_CASES).map(|repo| repo.case_id.clone()).collect(),
+                    cases: repos.len(),
+                }),
             },
         }
     }
