@@ -3,13 +3,14 @@
 use crate::RetrievalError;
 use crate::index::{CaseIndex, Query, Ranking};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The set that is served when no other is configured: invented, in our own words.
 pub(crate) const BUILTIN: &[u8] = include_bytes!("../data/decisions.json");
 
 /// One decision as a file gives it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     /// Its id, unique in the set.
     pub decision_id: String,
@@ -20,7 +21,7 @@ pub struct Decision {
     /// The text.
     pub text: String,
     /// The first timestep at which the decision exists; absent: always.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visible_from_page: Option<u32>,
 }
 
@@ -66,6 +67,8 @@ pub(crate) struct Decisions {
     /// Ordered by the page from which on they are visible, then by id, so that what a timestep sees stands first.
     entries: Vec<Decision>,
     index: CaseIndex,
+    /// The SHA-256 of what the file says, however it spells it.
+    digest: String,
 }
 
 /// The forms that a decisions file may have, besides one record a line.
@@ -112,7 +115,12 @@ impl Decisions {
             format!("{} {} {} {}", decision.decision_id, decision.court, decision.year, decision.text)
         };
         let texts: Vec<String> = decisions.iter().map(searched).collect();
-        Ok(Self { entries: decisions, index: CaseIndex::of_records(&texts)? })
+        let digest = hex::encode(Sha256::digest(serde_json::json!(decisions).to_string()));
+        Ok(Self { entries: decisions, index: CaseIndex::of_records(&texts)?, digest })
+    }
+
+    pub(crate) fn digest(&self) -> &str {
+        &self.digest
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -68,6 +68,15 @@ pub enum RetrievalError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A case is no longer what it was a moment ago.
+    #[error("case `{case_id}` changed while it was read; index it again when the writer is done")]
+    Changed {
+        /// The case.
+        case_id: String,
+    },
+    /// The build was told to stop.
+    #[error("the index was not finished: it was told to stop")]
+    Stopped,
     /// A file is no index of this version.
     #[error("`{path}` is no index of a case, or one of another version; remove it, and it is built anew")]
     NoIndex {

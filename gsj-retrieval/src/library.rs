@@ -3,9 +3,11 @@
 use crate::RetrievalError;
 use crate::decisions::{BUILTIN, DecisionHit, DecisionStats, Decisions, StatsFilter};
 use crate::index::{CaseIndex, Explanation, PageHit, View};
-use crate::source::{self, Read, RepoSource, Sources};
-use crate::store::{self, Opened, Rebuild, Stored};
+use crate::progress::Progress;
+use crate::source::{self, Head, Read, RepoSource, Sources};
+use crate::store::{self, Opened, Rebuild};
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -38,21 +40,22 @@ pub struct CaseSummary {
     pub commit: Option<String>,
 }
 
-/// The corpus, read into memory: whole cases, which are searched through a [`View`] of pages 1..T only.
+/// The corpus: whole cases, which are searched through a [`View`] of pages 1..T only, and the decisions.
 #[derive(Debug)]
 pub struct Library {
     cases: BTreeMap<String, Case>,
     decisions: Decisions,
+    /// The digest of the code and of what each case was made from.
+    cases_digest: String,
+    /// What opening the store did, for a library that has one.
+    opened: Option<Opened>,
 }
 
 /// One case and what is known of it.
 #[derive(Debug)]
 struct Case {
     index: CaseIndex,
-    /// The recorded timesteps, ascending.
-    timesteps: Vec<u32>,
-    /// The commit that the pages were read from, where there is one.
-    commit: Option<String>,
+    head: Head,
 }
 
 impl Library {
@@ -83,11 +86,28 @@ impl Library {
     /// # Errors
     /// Names the source, the index file, or the process that builds in the same folder.
     pub fn stored(folder: &Path, sources: Sources<'_>, rebuild: Rebuild) -> Result<(Self, Opened), RetrievalError> {
-        let (stored, opened) = store::open(folder, &sources, rebuild)?;
-        let case =
-            |stored: Stored| Case { index: stored.index, timesteps: stored.head.timesteps, commit: stored.head.commit };
-        let cases = stored.into_iter().map(|(id, stored)| (id, case(stored))).collect();
-        Ok((Self { cases, decisions: Decisions::parse(BUILTIN)? }, opened))
+        Self::stored_with(folder, sources, rebuild, &Progress::default())
+    }
+
+    /// As [`Self::stored`], telling how far it is and ending early where it is told to.
+    ///
+    /// # Errors
+    /// As [`Self::stored`], and [`RetrievalError::Stopped`].
+    pub fn stored_with(
+        folder: &Path,
+        sources: Sources<'_>,
+        rebuild: Rebuild,
+        progress: &Progress,
+    ) -> Result<(Self, Opened), RetrievalError> {
+        let (stored, opened) = store::open(folder, &sources, rebuild, progress)?;
+        let cases = stored.into_iter().map(|(id, stored)| (id, Case { index: stored.index, head: stored.head }));
+        let library = Self {
+            cases: cases.collect(),
+            decisions: Decisions::parse(BUILTIN)?,
+            cases_digest: opened.fingerprint.clone(),
+            opened: Some(opened.clone()),
+        };
+        Ok((library, opened))
     }
 
     /// Takes pages that are in memory already: case id to the texts of pages 1..N.
@@ -95,21 +115,22 @@ impl Library {
     /// # Errors
     /// Refuses a case without pages.
     pub fn from_pages(cases: BTreeMap<String, Vec<String>>) -> Result<Self, RetrievalError> {
-        let reads = cases.into_iter().map(|(id, pages)| (id, Read { pages, timesteps: Vec::new(), commit: None }));
-        Self::from_reads(reads.collect())
+        let read = |pages: Vec<String>| Read { head: Head::of_pages(&pages, Vec::new()), pages };
+        Self::from_reads(cases.into_iter().map(|(id, pages)| (id, read(pages))).collect())
     }
 
     fn from_reads(reads: BTreeMap<String, Read>) -> Result<Self, RetrievalError> {
         let mut cases = BTreeMap::new();
-        for (case_id, read) in reads {
-            if read.pages.is_empty() {
+        let heads = reads.iter().map(|(id, read)| (id.clone(), read.head.clone())).collect();
+        let cases_digest = store::fingerprint(&store::code_digest(), &heads);
+        for (case_id, Read { pages, head }) in reads {
+            if pages.is_empty() {
                 let problem = "there are no pages".to_owned();
                 return Err(RetrievalError::Pages { case_id, problem, origin: "memory".to_owned() });
             }
-            let index = CaseIndex::build(&read.pages)?;
-            cases.insert(case_id, Case { index, timesteps: read.timesteps, commit: read.commit });
+            cases.insert(case_id, Case { index: CaseIndex::build(&pages)?, head });
         }
-        Ok(Self { cases, decisions: Decisions::parse(BUILTIN)? })
+        Ok(Self { cases, decisions: Decisions::parse(BUILTIN)?, cases_digest, opened: None })
     }
 
     /// Replaces the built-in decisions by those of a file: a JSON list of records with `decision_id`, `court`, `year` and
@@ -202,10 +223,28 @@ impl Library {
     pub fn summary(&self) -> BTreeMap<String, CaseSummary> {
         let of = |case: &Case| CaseSummary {
             pages: case.index.page_count(),
-            timesteps: case.timesteps.clone(),
-            commit: case.commit.clone(),
+            timesteps: case.head.timesteps.clone(),
+            commit: case.head.commit.clone(),
         };
         self.cases.iter().map(|(id, case)| (id.clone(), of(case))).collect()
+    }
+
+    /// The digest of all that determines an answer: code, what each case was made from, and the decisions.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        hex::encode(Sha256::digest(format!("{}\n{}", self.cases_digest, self.decisions.digest())))
+    }
+
+    /// What opening the store did; nothing for a library that was read into memory.
+    #[must_use]
+    pub fn opened(&self) -> Option<&Opened> {
+        self.opened.as_ref()
+    }
+
+    /// How many pages all cases have.
+    #[must_use]
+    pub fn page_count(&self) -> usize {
+        self.cases.values().map(|case| case.index.page_count()).sum()
     }
 
     /// How many decisions there are.

@@ -9,15 +9,37 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The placeholder for a timestep in the name of its branch.
+pub(crate) const TIMESTEP: &str = "{T}";
+
 /// One case's bare repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RepoSource {
     /// The case's id.
     pub case_id: String,
     /// The bare repository that holds the whole document (under the sealed recipe `CASE.full.git`).
     pub path: PathBuf,
-    /// The branch with all pages, usually `main`.
+    /// The branch with all pages (`main`).
     pub ref_main: String,
+    /// The bare repository whose branches are the recorded timesteps (under the sealed recipe `CASE.git`); absent: `path`.
+    pub timesteps_from: Option<PathBuf>,
+    /// How the branch of a timestep is called, with `{T}` for its number (`timestep-{T}`).
+    pub ref_pattern: String,
+}
+
+impl RepoSource {
+    /// A case whose repository holds document and timesteps under their usual names.
+    #[must_use]
+    pub fn new(case_id: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        Self {
+            case_id: case_id.into(),
+            path: path.into(),
+            ref_main: "main".to_owned(),
+            timesteps_from: None,
+            ref_pattern: format!("timestep-{TIMESTEP}"),
+        }
+    }
 }
 
 /// Where the cases of a library come from.
@@ -44,22 +66,23 @@ pub(crate) struct Head {
     pub(crate) branches: BTreeMap<String, String>,
 }
 
+impl Head {
+    /// Of pages that stand in no repository.
+    pub(crate) fn of_pages(pages: &[String], timesteps: Vec<u32>) -> Self {
+        let mut hash = Sha256::new();
+        for page in pages {
+            hash.update(page.len().to_le_bytes());
+            hash.update(page.as_bytes());
+        }
+        Self { pages_from: hex::encode(hash.finalize()), timesteps, commit: None, branches: BTreeMap::new() }
+    }
+}
+
 impl Sources<'_> {
     /// What each case is made from.
     pub(crate) fn heads(&self) -> Result<BTreeMap<String, Head>, RetrievalError> {
         match self {
-            Self::Corpus(root) => {
-                let digested = corpus_dir(root)?.into_iter().map(|(id, read)| {
-                    let mut hash = Sha256::new();
-                    for page in &read.pages {
-                        hash.update(page.len().to_le_bytes());
-                        hash.update(page.as_bytes());
-                    }
-                    let pages_from = hex::encode(hash.finalize());
-                    (id, Head { pages_from, timesteps: read.timesteps, commit: None, branches: BTreeMap::new() })
-                });
-                Ok(digested.collect())
-            }
+            Self::Corpus(root) => Ok(corpus_dir(root)?.into_iter().map(|(id, read)| (id, read.head)).collect()),
             Self::Repos(repos) => {
                 let mut heads = BTreeMap::new();
                 for repo in *repos {
@@ -72,19 +95,22 @@ impl Sources<'_> {
         }
     }
 
-    /// Reads one case.
-    pub(crate) fn read(&self, case_id: &str) -> Result<Read, RetrievalError> {
+    /// Reads the pages of one case as its head says, whatever was pushed since.
+    pub(crate) fn pages(&self, case_id: &str, head: &Head) -> Result<Vec<String>, RetrievalError> {
         match self {
-            Self::Corpus(root) => SPLITS
-                .iter()
-                .map(|split| root.join(split).join("cases").join(case_id))
-                .find(|path| path.is_dir())
-                .map_or_else(
-                    || Err(RetrievalError::NoCases { path: (*root).to_owned() }),
-                    |path| case_dir(case_id, &path),
-                ),
+            Self::Corpus(root) => {
+                let folders = SPLITS.iter().map(|split| root.join(split).join("cases").join(case_id));
+                let Some(path) = folders.into_iter().find(|path| path.is_dir()) else {
+                    return Err(RetrievalError::NoCases { path: (*root).to_owned() });
+                };
+                let read = case_dir(case_id, &path)?;
+                if read.head.pages_from != head.pages_from {
+                    return Err(RetrievalError::Changed { case_id: case_id.to_owned() });
+                }
+                Ok(read.pages)
+            }
             Self::Repos(repos) => match repos.iter().find(|repo| repo.case_id == case_id) {
-                Some(repo) => repository(repo),
+                Some(repo) => Repository::open(repo)?.pages(&head.pages_from),
                 None => Err(RetrievalError::UnknownCase {
                     case_id: case_id.to_owned(),
                     known: repos.iter().take(LISTED_CASES).map(|repo| repo.case_id.clone()).collect(),
@@ -99,8 +125,7 @@ impl Sources<'_> {
 #[derive(Debug)]
 pub(crate) struct Read {
     pub(crate) pages: Vec<String>,
-    pub(crate) timesteps: Vec<u32>,
-    pub(crate) commit: Option<String>,
+    pub(crate) head: Head,
 }
 
 const SPLITS: [&str; 2] = ["train", "eval"];
@@ -158,7 +183,8 @@ fn case_dir(case_id: &str, path: &Path) -> Result<Read, RetrievalError> {
         let problem = format!("timestep-{last} holds {} pages", pages.len());
         return Err(RetrievalError::Pages { case_id: case_id.to_owned(), problem, origin });
     }
-    Ok(Read { pages, timesteps: timesteps.into_iter().collect(), commit: None })
+    let head = Head::of_pages(&pages, timesteps.into_iter().collect());
+    Ok(Read { pages, head })
 }
 
 /// The entries of a folder whose names are UTF-8, by name.
@@ -178,7 +204,7 @@ fn children(folder: &Path) -> Result<BTreeMap<String, PathBuf>, RetrievalError> 
 pub(crate) fn repository(source: &RepoSource) -> Result<Read, RetrievalError> {
     let repository = Repository::open(source)?;
     let head = repository.head()?;
-    Ok(Read { pages: repository.pages()?, timesteps: head.timesteps, commit: head.commit })
+    Ok(Read { pages: repository.pages(&head.pages_from)?, head })
 }
 
 /// An open repository of a case.
@@ -189,41 +215,34 @@ struct Repository<'a> {
 
 impl<'a> Repository<'a> {
     fn open(source: &'a RepoSource) -> Result<Self, RetrievalError> {
-        match gix::open_opts(&source.path, gix::open::Options::isolated().open_path_as_is(true)) {
-            Ok(repo) => Ok(Self { source, repo }),
-            Err(error) => Err(failed(source, "open", error)),
-        }
-    }
-
-    fn main(&self) -> Result<gix::Commit<'_>, RetrievalError> {
-        let branch = &self.source.ref_main;
-        self.repo
-            .find_reference(format!("refs/heads/{branch}").as_str())
-            .map_err(|error| failed(self.source, &format!("find branch `{branch}`"), error))?
-            .peel_to_commit()
-            .map_err(|error| failed(self.source, "read the branch's commit", error))
+        Ok(Self { source, repo: bare(source, &source.path)? })
     }
 
     fn head(&self) -> Result<Head, RetrievalError> {
-        let failed = |error: Box<dyn Error + Send + Sync>| failed(self.source, "list branches", error);
-        let commit = self.main()?.id.to_string();
-        let (mut timesteps, mut branches) = (BTreeSet::new(), BTreeMap::new());
-        let references = self.repo.references().map_err(|error| failed(error.into()))?;
-        for reference in references.local_branches().map_err(|error| failed(error.into()))? {
-            let reference = reference.map_err(|error| failed(error.into()))?;
-            let name = reference.name().shorten().to_string();
-            if let Some(timestep) = name.strip_prefix("timestep-").and_then(plain_number) {
-                timesteps.insert(timestep);
-                branches.insert(name, reference.id().to_string());
-            }
-        }
+        let branch = &self.source.ref_main;
+        let main = self
+            .repo
+            .find_reference(format!("refs/heads/{branch}").as_str())
+            .map_err(|error| failed(self.source, &format!("find branch `{branch}`"), error))?
+            .peel_to_commit()
+            .map_err(|error| failed(self.source, "read the branch's commit", error))?;
+        let commit = main.id.to_string();
+        let branches = match &self.source.timesteps_from {
+            Some(path) => timesteps(self.source, &bare(self.source, path)?)?,
+            None => timesteps(self.source, &self.repo)?,
+        };
+        let (timesteps, branches): (BTreeSet<u32>, BTreeMap<String, String>) =
+            branches.into_iter().map(|(timestep, name, id)| (timestep, (name, id))).unzip();
         let timesteps = timesteps.into_iter().collect();
         Ok(Head { pages_from: commit.clone(), timesteps, commit: Some(commit), branches })
     }
 
-    fn pages(&self) -> Result<Vec<String>, RetrievalError> {
+    /// The pages that a commit holds.
+    fn pages(&self, commit: &str) -> Result<Vec<String>, RetrievalError> {
         let source = self.source;
-        let tree = self.main()?.tree().map_err(|error| failed(source, "read the branch's tree", error))?;
+        let id = gix::ObjectId::from_hex(commit.as_bytes()).map_err(|error| failed(source, "read an id", error))?;
+        let commit = self.repo.find_commit(id).map_err(|error| failed(source, "find the branch's commit", error))?;
+        let tree = commit.tree().map_err(|error| failed(source, "read the branch's tree", error))?;
         let mut collected = Collected::new();
         let folder = tree.lookup_entry_by_path("md").map_err(|error| failed(source, "look up `md`", error))?;
         if let Some(folder) = folder.filter(|entry| entry.mode().is_tree()) {
@@ -240,6 +259,33 @@ impl<'a> Repository<'a> {
         let origin = format!("branch `{}` of `{}`", source.ref_main, source.path.display());
         in_order(&source.case_id, &origin, collected)
     }
+}
+
+fn bare(source: &RepoSource, path: &Path) -> Result<gix::Repository, RetrievalError> {
+    gix::open_opts(path, gix::open::Options::isolated().open_path_as_is(true)).map_err(|error| RetrievalError::Git {
+        case_id: source.case_id.clone(),
+        path: path.to_owned(),
+        doing: "open".to_owned(),
+        source: error.into(),
+    })
+}
+
+/// The branches that are timesteps: number, name and head of each.
+fn timesteps(source: &RepoSource, repo: &gix::Repository) -> Result<Vec<(u32, String, String)>, RetrievalError> {
+    let failed = |error: Box<dyn Error + Send + Sync>| failed(source, "list branches", error);
+    let Some((before, after)) = source.ref_pattern.split_once(TIMESTEP) else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    let references = repo.references().map_err(|error| failed(error.into()))?;
+    for reference in references.local_branches().map_err(|error| failed(error.into()))? {
+        let reference = reference.map_err(|error| failed(error.into()))?;
+        let name = reference.name().shorten().to_string();
+        let number = name.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)).and_then(plain_number);
+        // A symbolic branch has no commit of its own.
+        if let (Some(timestep), Some(id)) = (number, reference.try_id()) {
+            found.push((timestep, name, id.to_string()));
+        }
+    }
+    Ok(found)
 }
 
 fn failed(source: &RepoSource, doing: &str, error: impl Into<Box<dyn Error + Send + Sync>>) -> RetrievalError {

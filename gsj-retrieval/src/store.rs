@@ -6,7 +6,8 @@
 
 use crate::RetrievalError;
 use crate::index::CaseIndex;
-use crate::source::{Head, Read, Sources};
+use crate::progress::Progress;
+use crate::source::{Head, Sources};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,7 +73,7 @@ struct Entry {
 }
 
 /// What the code contributes to a fingerprint: it changes whenever an answer could.
-fn code_digest() -> String {
+pub(crate) fn code_digest() -> String {
     let mut hash = Sha256::new();
     for text in crate::index::CODE.iter().chain([&crate::text::CODE]) {
         hash.update(text.len().to_le_bytes());
@@ -81,7 +82,7 @@ fn code_digest() -> String {
     hex::encode(hash.finalize())
 }
 
-fn fingerprint(code: &str, heads: &BTreeMap<String, Head>) -> String {
+pub(crate) fn fingerprint(code: &str, heads: &BTreeMap<String, Head>) -> String {
     let mut hash = Sha256::new();
     hash.update(serde_json::json!({"cases": heads, "code": code}).to_string());
     hex::encode(hash.finalize())
@@ -92,8 +93,10 @@ pub(crate) fn open(
     folder: &Path,
     sources: &Sources<'_>,
     rebuild: Rebuild,
+    progress: &Progress,
 ) -> Result<(BTreeMap<String, Stored>, Opened), RetrievalError> {
     let heads = sources.heads()?;
+    progress.begin(heads.len());
     let code = code_digest();
     let fingerprint = fingerprint(&code, &heads);
     let before = manifest(folder)?;
@@ -105,6 +108,7 @@ pub(crate) fn open(
         Some(before) if rebuild != Rebuild::Always => match opened(folder, before) {
             Ok(cases) => {
                 let reused = cases.len();
+                progress.advance(reused);
                 return Ok((cases, Opened { fingerprint, built: 0, reused, stale: None }));
             }
             Err(error) => Some(error.to_string()),
@@ -118,7 +122,7 @@ pub(crate) fn open(
     fs::create_dir_all(folder).map_err(|source| written(folder, source))?;
     let _lock = lock(folder)?;
     let reusable = before.filter(|_| rebuild != Rebuild::Always).map(|before| before.cases).unwrap_or_default();
-    let (entries, built) = build(folder, sources, &heads, &code, &reusable)?;
+    let (entries, built) = build(folder, sources, &heads, &code, &reusable, progress)?;
     let manifest = Manifest { fingerprint: fingerprint.clone(), cases: entries };
     let cases = opened(folder, &manifest)?;
     write(&folder.join(MANIFEST), format!("{:#}\n", serde_json::json!(manifest)).as_bytes())?;
@@ -173,6 +177,7 @@ fn build(
     heads: &BTreeMap<String, Head>,
     code: &str,
     reusable: &BTreeMap<String, Entry>,
+    progress: &Progress,
 ) -> Result<(BTreeMap<String, Entry>, usize), RetrievalError> {
     let mut entries = BTreeMap::new();
     let mut wanted = Vec::new();
@@ -185,6 +190,7 @@ fn build(
         }
     }
     let built = wanted.len();
+    progress.advance(entries.len());
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Ok(entries));
     let builders = std::thread::available_parallelism().map_or(1, usize::from).min(BUILDERS).min(built);
@@ -192,11 +198,17 @@ fn build(
         for _ in 0..builders {
             scope.spawn(|| {
                 while let Some((id, head, file)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let entry = one(folder, sources, id, head, file);
+                    let entry = match progress.is_stopped() {
+                        true => Err(RetrievalError::Stopped),
+                        false => one(folder, sources, id, head, file),
+                    };
                     // Nothing panics while the lock is held.
                     let Ok(mut done) = done.lock() else { return };
                     match (entry, done.as_mut()) {
-                        (Ok(entry), Ok(entries)) => _ = entries.insert((*id).clone(), entry),
+                        (Ok(entry), Ok(entries)) => {
+                            entries.insert((*id).clone(), entry);
+                            progress.advance(1);
+                        }
                         (Err(error), Ok(_)) => *done = Err(error),
                         (_, Err(_)) => return,
                     }
@@ -208,8 +220,7 @@ fn build(
 }
 
 fn one(folder: &Path, sources: &Sources<'_>, id: &str, head: &Head, file: &str) -> Result<Entry, RetrievalError> {
-    let Read { pages, .. } = sources.read(id)?;
-    let index = CaseIndex::build(&pages)?;
+    let index = CaseIndex::build(&sources.pages(id, head)?)?;
     write(&folder.join(file), index.as_bytes())?;
     let sha256 = hex::encode(Sha256::digest(index.as_bytes()));
     Ok(Entry { file: file.to_owned(), sha256, head: head.clone() })

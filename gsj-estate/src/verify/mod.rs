@@ -76,7 +76,7 @@ pub fn verify(corpus: &Corpus, options: &VerifyOptions) -> Result<Report, Estate
     locked::check(corpus, &lock, owner, recipe, options.partial, &mut found);
     #[cfg(feature = "remote")]
     if let Some(service) = &options.service {
-        served::check(corpus, &lock, recipe, options.partial, service, &mut found)?;
+        served::check(corpus, &lock, options.partial, service, &mut found)?;
     }
     if !options.partial {
         bank::check(corpus, &lock, &mut found);

@@ -6,7 +6,6 @@ use crate::error::EstateError;
 use crate::lock::Lock;
 use crate::names::shown;
 use crate::parallel;
-use crate::recipe::Recipe;
 use crate::report::{Finding, Place};
 use crate::service::{self, Asked, Served, Service};
 use sha2::{Digest as _, Sha256};
@@ -22,7 +21,6 @@ const QUERY: usize = 600;
 pub(super) fn check(
     corpus: &Corpus,
     lock: &Lock,
-    recipe: Recipe,
     partial: bool,
     service: &Service,
     found: &mut Found,
@@ -68,7 +66,7 @@ pub(super) fn check(
         let mut found = Found::default();
         let place = Place::case(&case.id, case.split.as_str(), "mcp");
         if let Some(served) = served.get(&case.id) {
-            let wrong = facts(case, served, mains.get(&case.id), recipe);
+            let wrong = facts(case, served, mains.get(&case.id));
             found.judge(&place, "verify.mcp-facts", &wrong, format!("{} pages", case.pages.len()));
         }
         text(case, &asked, &place, &mut found)?;
@@ -79,7 +77,7 @@ pub(super) fn check(
 }
 
 /// Pages, timesteps and commit, as the service tells them.
-fn facts(case: &Case, served: &Served, main: Option<&String>, recipe: Recipe) -> Vec<String> {
+fn facts(case: &Case, served: &Served, main: Option<&String>) -> Vec<String> {
     let mut wrong = Vec::new();
     let pages = u64::from(case.page_count());
     if served.pages != Some(pages) {
@@ -87,9 +85,7 @@ fn facts(case: &Case, served: &Served, main: Option<&String>, recipe: Recipe) ->
         wrong.push(format!("{have} pages are served, the tree has {pages}"));
     }
     let timesteps: Vec<u64> = case.timesteps.keys().map(|timestep| u64::from(*timestep)).collect();
-    // The full document of a sealed case is a repository without timesteps.
-    let untold = recipe == Recipe::Sealed && served.timesteps.as_ref().is_none_or(Vec::is_empty);
-    if served.timesteps.as_ref() != Some(&timesteps) && !untold {
+    if served.timesteps.as_ref() != Some(&timesteps) {
         wrong.push(format!(
             "the timesteps {:?} are served, the tree has {timesteps:?}",
             served.timesteps.as_deref().unwrap_or_default()

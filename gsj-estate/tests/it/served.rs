@@ -47,7 +47,9 @@ fn library(repositories: &Path) -> Library {
         let path = entry.expect("entry").path();
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
         if let Some(case_id) = name.strip_suffix(".full.git") {
-            sources.push(RepoSource { case_id: case_id.to_owned(), path, ref_main: "main".into() });
+            let mut source = RepoSource::new(case_id, &path);
+            source.timesteps_from = Some(path.with_file_name(format!("{case_id}.git")));
+            sources.push(source);
         }
     }
     Library::from_repos(&sources).expect("reads")

@@ -1,16 +1,17 @@
 //! Paths and methods. Dispatch is by hand because the token is the rest of the path, whatever it holds.
 
 use super::refusal::Refusal;
-use super::{Scope, Shared, mcp};
+use super::{Scope, Shared, admin, mcp};
+use crate::Library;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::header::ALLOW;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use percent_encoding::percent_decode_str;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::info;
@@ -21,17 +22,25 @@ const REFUSED_BODY: usize = 1024 * 1024;
 /// One socket: everybody's, or one session's.
 pub(super) struct Front {
     pub(super) shared: Arc<Shared>,
-    only: Option<Scope>,
+    only: Option<Only>,
 }
 
-pub(super) fn router(shared: Arc<Shared>, only: Option<Scope>) -> Router {
+/// What one session's socket is for.
+pub(super) struct Only {
+    pub(super) scope: Scope,
+    /// The library that the session began with, which it keeps.
+    pub(super) library: Option<Arc<Library>>,
+}
+
+pub(super) fn router(shared: Arc<Shared>, only: Option<Only>) -> Router {
     Router::new().fallback(serve).with_state(Arc::new(Front { shared, only }))
 }
 
 async fn serve(State(front): State<Arc<Front>>, request: Request) -> Response {
     let path = percent_decode_str(request.uri().path()).decode_utf8_lossy().into_owned();
     match path.as_str() {
-        "/health" => health(&front, request.headers()),
+        "/health" => admin::health(&front.shared, request.headers(), front.only.is_some()),
+        "/admin/reindex" if front.only.is_none() => admin::reindex(&front.shared, request.method(), request.headers()),
         "/mcp" => episode(&front, "", request).await,
         _ => match path.strip_prefix("/mcp/") {
             Some(token) => episode(&front, token, request).await,
@@ -66,26 +75,6 @@ fn request_id(body: &[u8]) -> Value {
         Ok(Value::Object(mut object)) => object.remove("id").unwrap_or(Value::Null),
         _ => Value::Null,
     }
-}
-
-/// Strangers learn the state and nothing else: pages and cutoffs of a case are what the wall is about.
-fn health(front: &Front, headers: &HeaderMap) -> Response {
-    let library = front.shared.library();
-    let state = if library.is_some() { "ready" } else { "indexing" };
-    let mut body = json!({"state": state});
-    let admin = front.only.is_none() && bearer(headers).is_some_and(|token| front.shared.is_admin(token));
-    if admin && let (Some(library), Some(body)) = (library, body.as_object_mut()) {
-        let uptime = (front.shared.options.clock)().saturating_sub(front.shared.started);
-        body.insert("uptime_s".into(), json!(uptime));
-        body.insert("cases".into(), json!(library.summary()));
-        body.insert("decisions".into(), json!(library.decision_count()));
-    }
-    ([(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
-}
-
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.trim().split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// Why a body could not be read.

@@ -3,22 +3,32 @@
 //! A request passes in this order (retrieval.md section 2): readiness, token, scope, MCP. The claims and the library that
 //! it was checked against travel with it, so that a library published meanwhile changes nothing for it.
 
+mod admin;
+mod board;
 mod handler;
 mod http;
+mod indexer;
 mod mcp;
 mod refusal;
 
 use crate::{Library, Tools};
 use axum::Router;
+use axum::http::HeaderMap;
+use board::Board;
 use gsj_cutoff::tokens::{self, Claims, Secret};
 use handler::{Handler, SearchGate};
+use http::Only;
 use refusal::Refusal;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
+
+pub use board::Reindex;
+pub use indexer::{IndexFault, IndexSource, Indexer};
 
 /// The caller's clock: seconds since 1970.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
@@ -92,8 +102,9 @@ pub struct Service {
 }
 
 struct Shared {
-    /// None until a first library is there.
-    library: RwLock<Option<Arc<Library>>>,
+    board: Board,
+    /// Rung when an index run is asked for, or none is wanted any more.
+    bell: Arc<Notify>,
     listing: serde_json::Value,
     secrets: Vec<Secret>,
     options: Options,
@@ -125,24 +136,37 @@ impl Service {
         );
         let started = (options.clock)();
         let listing = tools.listing();
-        let shared = Shared { library: RwLock::new(None), listing, secrets, options, started, rmcp };
+        let (board, bell) = (Board::default(), Arc::default());
+        let shared = Shared { board, bell, listing, secrets, options, started, rmcp };
         Self { shared: Arc::new(shared) }
     }
 
     /// Answers from `library` from now on. Requests that are being served end with the one they began with.
     pub fn publish(&self, library: Library) {
-        // A poisoned lock still holds a whole value: it is replaced in one step.
-        *self.shared.library.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(library));
+        self.shared.board.publish(library);
     }
 
-    /// The routes for everyone who holds a token: `/mcp/TOKEN` and `/health`.
+    /// Asks for an index run, for whoever need not show a token; see [`Indexer`].
+    pub fn reindex(&self) -> Reindex {
+        self.shared.reindex()
+    }
+
+    /// What `/health` says to whoever holds an admin token; nothing for everybody else.
+    #[must_use]
+    pub fn details(&self, headers: &HeaderMap) -> Option<serde_json::Map<String, serde_json::Value>> {
+        admin::details(&self.shared, headers)
+    }
+
+    /// The routes for everyone who holds a token: `/mcp/TOKEN`, `/admin/reindex` and `/health`.
     pub fn router(&self) -> Router {
         http::router(Arc::clone(&self.shared), None)
     }
 
-    /// The routes for one session's own socket: a valid token whose claims are not exactly `scope` is refused too.
+    /// The routes for one session's own socket: a valid token whose claims are not exactly `scope` is refused too. The
+    /// session keeps the library that is served now, whatever is published later.
     pub fn router_for(&self, scope: Scope) -> Router {
-        http::router(Arc::clone(&self.shared), Some(scope))
+        let library = self.shared.board.library();
+        http::router(Arc::clone(&self.shared), Some(Only { scope, library }))
     }
 }
 
@@ -160,23 +184,30 @@ struct Episode {
 }
 
 impl Shared {
-    fn library(&self) -> Option<Arc<Library>> {
-        self.library.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     /// Decides whether a token may be served at all, and on this socket.
-    fn admit(&self, token: &str, only: Option<&Scope>) -> Result<Episode, Refusal> {
-        let library = self.library().ok_or(Refusal::NotReady)?;
+    fn admit(&self, token: &str, only: Option<&Only>) -> Result<Episode, Refusal> {
+        let kept = only.and_then(|only| only.library.clone());
+        let Some(library) = kept.or_else(|| self.board.library()) else {
+            return Err(Refusal::NotReady(self.board.standing().state));
+        };
         if token.is_empty() {
             return Err(Refusal::MissingToken);
         }
         let claims = tokens::verify(token, &self.secrets, (self.options.clock)(), self.options.leeway_s)
             .map_err(Refusal::Token)?;
-        if only.is_some_and(|scope| !scope.admits(&claims)) {
+        if only.is_some_and(|only| !only.scope.admits(&claims)) {
             return Err(Refusal::OtherSession);
         }
         library.view(&claims.case_id, claims.timestep).map_err(Refusal::Scope)?;
         Ok(Episode { claims, library })
+    }
+
+    fn reindex(&self) -> Reindex {
+        let asked = self.board.ask();
+        if asked == Reindex::Started {
+            self.bell.notify_one();
+        }
+        asked
     }
 
     fn is_admin(&self, token: &str) -> bool {

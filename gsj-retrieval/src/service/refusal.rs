@@ -12,8 +12,8 @@ const CODE: i64 = -32001;
 
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// No library is served yet.
-    NotReady,
+    /// No library is served yet; holds the state.
+    NotReady(&'static str),
     /// `/mcp` without more.
     MissingToken,
     /// The token is none, or its time is over.
@@ -26,13 +26,13 @@ pub(super) enum Refusal {
 
 impl Refusal {
     pub(super) fn status(&self) -> StatusCode {
-        if matches!(self, Self::NotReady) { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::UNAUTHORIZED }
+        if matches!(self, Self::NotReady(_)) { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::UNAUTHORIZED }
     }
 
     /// One word for logs and counters.
     pub(super) fn reason(&self) -> &'static str {
         match self {
-            Self::NotReady => "not_ready",
+            Self::NotReady(_) => "not_ready",
             Self::MissingToken => "missing",
             Self::Token(error) => error.reason().as_str(),
             Self::OtherSession => "other_session",
@@ -44,7 +44,10 @@ impl Refusal {
     /// What the caller reads. Holds nothing of the token but what a verified one claims, and no number of pages.
     pub(super) fn message(&self) -> String {
         match self {
-            Self::NotReady => "not ready: the service is indexing; wait until /health says state=ready".into(),
+            Self::NotReady("error") => {
+                "not ready: no index could be made (state=error); wait until /health says state=ready".into()
+            }
+            Self::NotReady(state) => format!("not ready: the service is {state}; wait until /health says state=ready"),
             Self::MissingToken => "unauthorized: missing token; the address is /mcp/TOKEN".into(),
             Self::Token(error) => match error.reason() {
                 Reason::Expired => "unauthorized: the token has expired; mint a new one".into(),

@@ -3,6 +3,7 @@
 mod independence;
 mod light;
 mod ranking;
+mod reindex;
 mod scope;
 mod sources;
 mod store;

@@ -107,7 +107,7 @@ fn repository(fill: &dyn Fn(&Path)) -> (tempfile::TempDir, RepoSource, String) {
     git(&work, &["branch", "timestep-2"]);
     let commit = git(&work, &["rev-parse", "HEAD"]);
     git(root.path(), &["clone", "-q", "--bare", "work", "c1.git"]);
-    let source = RepoSource { case_id: "c1".into(), path: root.path().join("c1.git"), ref_main: "main".into() };
+    let source = RepoSource::new("c1", root.path().join("c1.git"));
     (root, source, commit)
 }
 
@@ -127,6 +127,27 @@ fn a_repository_is_read_by_object_with_its_own_bytes() {
 }
 
 #[test]
+fn timesteps_may_be_branches_of_another_repository_under_another_name() {
+    let page = |work: &Path| write(&work.join("md/page_0001.md"), b"word");
+    let (_full, mut source, _) = repository(&page);
+    let (cuts, beside, _) = repository(&page);
+    let bare = cuts.path().join("c1.git");
+    for name in ["cut-7-a", "cut-8-a", "cut-9", "x-cut-7-a", "cut-07-a"] {
+        git(&bare, &["branch", name, "main"]);
+    }
+    let told = |source: &RepoSource| {
+        Library::from_repos(std::slice::from_ref(source)).expect("valid").summary()["c1"].timesteps.clone()
+    };
+    assert_eq!(told(&source), [2], "its own branches");
+    git(&source.path, &["branch", "-D", "timestep-2"]);
+    assert_eq!(told(&source), [0; 0]);
+    source.timesteps_from = Some(beside.path);
+    assert_eq!(told(&source), [2]);
+    source.ref_pattern = "cut-{T}-a".into();
+    assert_eq!(told(&source), [7, 8]);
+}
+
+#[test]
 fn an_unusable_repository_is_named() {
     let fails = |source: RepoSource, words: &[&str]| {
         let error = Library::from_repos(&[source]).expect_err("unusable").to_string();
@@ -136,8 +157,12 @@ fn an_unusable_repository_is_named() {
     };
     let (_root, source, _) = repository(&|work| write(&work.join("md/page_0002.md"), b"x"));
     fails(source.clone(), &["c1", "page 1 is missing", "branch `main`"]);
-    fails(RepoSource { ref_main: "other".into(), ..source.clone() }, &["c1", "find branch `other`"]);
-    fails(RepoSource { path: source.path.join("nowhere"), ..source }, &["c1", "open", "nowhere"]);
+    let mut on_other = source.clone();
+    on_other.ref_main = "other".into();
+    fails(on_other, &["c1", "find branch `other`"]);
+    let mut nowhere = source;
+    nowhere.path.push("nowhere");
+    fails(nowhere, &["c1", "open", "nowhere"]);
     let (_root, source, _) = repository(&|_| {});
     fails(source, &["there are no pages"]);
     let (_root, source, _) = repository(&|work| write(&work.join("md/page_0001.md"), b"\xff"));

@@ -105,10 +105,10 @@ impl Estate {
 
     /// Returns what retrieval reads.
     pub(crate) fn sources(&self) -> Vec<RepoSource> {
-        let source = |(name, case): (&String, &Case)| RepoSource {
-            case_id: name.clone(),
-            path: case.full.clone(),
-            ref_main: MAIN.to_owned(),
+        let source = |(name, case): (&String, &Case)| {
+            let mut source = RepoSource::new(name, &case.full);
+            source.timesteps_from = Some(case.repository.clone());
+            source
         };
         self.cases.iter().map(source).collect()
     }
