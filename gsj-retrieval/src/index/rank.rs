@@ -1,9 +1,9 @@
 //! Which pages answer a query: BM25 over units, a page being as good as its best unit.
 //!
 //! Every number that enters a score is counted over the units in view. Terms are taken in the order of their weight, and
-//! a score is always their sum in that order, so equal input gives equal bits. Long lists of light terms are left out
-//! where they can't change the answer: once the best pages are ahead by more than those terms could give, only the units
-//! that could still come among the best are completed.
+//! a score is always their sum in that order, so equal input gives equal bits.
+
+mod best;
 
 use super::view::{Postings, View};
 use crate::text::{Analyzer, is_function_word};
@@ -23,8 +23,13 @@ const NEAR: u8 = 3;
 const MOST_TERMS: usize = 64;
 
 /// The code that a score depends on, for fingerprints.
-pub(super) const CODE: &[&str] =
-    &[include_str!("rank.rs"), include_str!("view.rs"), include_str!("build.rs"), include_str!("layout.rs")];
+pub(super) const CODE: &[&str] = &[
+    include_str!("rank.rs"),
+    include_str!("rank/best.rs"),
+    include_str!("view.rs"),
+    include_str!("build.rs"),
+    include_str!("layout.rs"),
+];
 
 /// A query, taken apart.
 #[derive(Debug, Clone, Default)]
@@ -144,94 +149,30 @@ impl<'a> Ranking<'a> {
         self.norms.get(usize::from(length)).copied().unwrap_or_else(|| self.norm_of(length))
     }
 
-    /// The `k` best pages that hold a term of the query, best first, equal scores by page.
-    pub(crate) fn best(&self, k: usize) -> Vec<Found> {
-        if self.lists.is_empty() || k == 0 {
-            return Vec::new();
-        }
-        let nearby: f64 = self.neighbours.iter().map(|(_, _, adds)| adds).sum();
-        let mut sums = vec![0.0; self.view.unit_count()];
-        let (mut taken, mut floor) = (0, 0.0);
-        for list in &self.lists {
-            let rest = self.most(taken);
-            // Looking for the floor reads all sums, which a short list is not worth.
-            if taken > 0 && list.postings.len() * 4 > sums.len() {
-                floor = self.floor(&sums, k);
-                if floor > rest + nearby {
-                    break;
-                }
-            }
-            for (unit, count) in list.postings.iter() {
-                if let Some(sum) = sums.get_mut(unit) {
-                    *sum += gain(list.weight, count, self.norm(unit));
-                }
-            }
-            taken += 1;
-        }
-        floor = floor.max(self.floor(&sums, k));
-        let more = self.most(taken) + nearby;
-        let mut best = Best::new(k);
-        for (page, units) in self.view.pages() {
-            let mut top: Option<Found> = None;
-            for unit in units {
-                let sum = sums.get(unit).copied().unwrap_or_default();
-                let limit = if more > 0.0 { (sum + more) * SLACK } else { sum };
-                if sum <= 0.0 || limit < floor || limit <= best.entry() {
-                    continue;
-                }
-                let score = self.complete(unit, sum, taken);
-                if top.is_none_or(|top| score > top.score) {
-                    top = Some(Found { page, unit, score });
-                }
-            }
-            best.offer(top);
-        }
-        best.found
-    }
-
-    /// What the lists from `taken` on can add to a unit at most.
-    fn most(&self, taken: usize) -> f64 {
-        self.lists.iter().skip(taken).map(|list| list.weight * (K1 + 1.0)).sum()
-    }
-
-    /// The `k`-th best page by what was summed so far: no better page than that can be left out.
-    fn floor(&self, sums: &[f64], k: usize) -> f64 {
-        let mut tops = Best::new(k);
-        for (page, units) in self.view.pages() {
-            let start = units.start;
-            let page_sums = sums.get(units).unwrap_or_default();
-            let score = page_sums.iter().copied().fold(0.0, f64::max);
-            if score > tops.entry() {
-                tops.offer(Some(Found { page, unit: start, score }));
-            }
-        }
-        tops.entry()
-    }
-
-    /// A unit's score, of which the first lists are summed already.
-    fn complete(&self, unit: usize, mut sum: f64, taken: usize) -> f64 {
+    /// A unit's score, alone.
+    fn complete(&self, unit: usize) -> f64 {
         let norm = self.norm(unit);
-        for list in self.lists.iter().skip(taken) {
-            if let Some((count, _)) = list.postings.in_unit(unit) {
-                sum += gain(list.weight, count, norm);
-            }
-        }
+        let found = self.lists.iter().filter_map(|list| Some((list.weight, list.postings.in_unit(unit)?.0)));
+        let sum = found.fold(0.0, |sum, (weight, count)| sum + gain(weight, count, norm));
         self.nearby(unit).fold(sum, |sum, (_, _, adds)| sum + adds)
     }
 
     /// The neighbours that stand close together in a unit, and what that adds.
-    fn nearby(&self, unit: usize) -> impl Iterator<Item = (&str, &str, f64)> {
+    fn nearby(&self, unit: usize) -> impl Iterator<Item = (usize, usize, f64)> {
+        self.near(move |list| Some(self.lists.get(list)?.postings.in_unit(unit)?.1))
+    }
+
+    /// The same, from where each list stands first in the unit.
+    fn near(&self, first: impl Fn(usize) -> Option<u8>) -> impl Iterator<Item = (usize, usize, f64)> {
         self.neighbours.iter().filter_map(move |(a, b, adds)| {
-            let (a, b) = (self.lists.get(*a)?, self.lists.get(*b)?);
-            let apart = a.postings.in_unit(unit)?.1.abs_diff(b.postings.in_unit(unit)?.1);
-            (1..=NEAR).contains(&apart).then(|| (a.term.as_str(), b.term.as_str(), adds / f64::from(apart)))
+            let apart = first(*a)?.abs_diff(first(*b)?);
+            (1..=NEAR).contains(&apart).then(|| (*a, *b, adds / f64::from(apart)))
         })
     }
 
     /// The best unit of a page, whatever other pages there are.
     pub(crate) fn best_of(&self, page: u32) -> Option<Found> {
-        let units = self.view.pages().find(|(number, _)| *number == page)?.1;
-        let scored = units.map(|unit| Found { page, unit, score: self.complete(unit, 0.0, 0) });
+        let scored = self.view.units_of(page)?.map(|unit| Found { page, unit, score: self.complete(unit) });
         scored.filter(|found| found.score > 0.0).reduce(|top, found| if found.score > top.score { found } else { top })
     }
 
@@ -243,40 +184,19 @@ impl<'a> Ranking<'a> {
             let adds = if count == 0 { 0.0 } else { gain(list.weight, count, norm) };
             Part { term: list.term.clone(), held: list.postings.len(), count, adds }
         });
-        let pairs = self.nearby(unit).map(|(a, b, adds)| Part { term: format!("{a} {b}"), held: 0, count: 1, adds });
+        let term = |list: usize| self.lists.get(list).map_or("", |list| &list.term);
+        let pairs = self.nearby(unit).map(|(a, b, adds)| Part {
+            term: format!("{} {}", term(a), term(b)),
+            held: 0,
+            count: 1,
+            adds,
+        });
         terms.chain(pairs).collect()
     }
 }
-
-/// Sums that are the same but for the order of their terms differ by far less.
-const SLACK: f64 = 1.0 + 1e-9;
 
 /// What a term adds to a unit that holds it `count` times.
 fn gain(weight: f64, count: u8, norm: f64) -> f64 {
     let count = f64::from(count);
     weight * count * (K1 + 1.0) / (count + norm)
-}
-
-/// The best pages so far, best first. Offered in the order of pages, equal ones stay in that order.
-struct Best {
-    k: usize,
-    found: Vec<Found>,
-}
-
-impl Best {
-    fn new(k: usize) -> Self {
-        Self { k, found: Vec::with_capacity(k.min(64) + 1) }
-    }
-
-    /// What a page must be better than to come in.
-    fn entry(&self) -> f64 {
-        if self.found.len() < self.k { 0.0 } else { self.found.last().map_or(0.0, |last| last.score) }
-    }
-
-    fn offer(&mut self, page: Option<Found>) {
-        let Some(page) = page.filter(|page| page.score > self.entry()) else { return };
-        let at = self.found.partition_point(|there| there.score >= page.score);
-        self.found.insert(at, page);
-        self.found.truncate(self.k);
-    }
 }

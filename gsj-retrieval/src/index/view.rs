@@ -23,6 +23,13 @@ pub(super) struct Postings<'a> {
     details: &'a [[u8; 2]],
 }
 
+/// A page, and the first unit behind it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PageUnits {
+    pub(super) number: u32,
+    pub(super) end: usize,
+}
+
 impl<'a> View<'a> {
     /// `None` unless the case has a page T.
     pub(super) fn cut(layout: &Layout, bytes: &'a [u8], timestep: u32) -> Option<Self> {
@@ -60,13 +67,19 @@ impl<'a> View<'a> {
         self.seen.terms as f64 / self.seen.units as f64
     }
 
-    /// The units of each page, in order.
-    pub(super) fn pages(&self) -> impl Iterator<Item = (u32, Range<usize>)> {
-        let bounds = self.parts.pages.windows(2).filter_map(|pair| match pair {
-            [start, end] => Some(Before::read(start).units..Before::read(end).units),
-            _ => None,
-        });
-        (1..).zip(bounds)
+    /// The units of a page, or nothing for a page that is not in view.
+    pub(super) fn units_of(&self, number: u32) -> Option<Range<usize>> {
+        let at = usize::try_from(number).ok()?.checked_sub(1)?;
+        let [start, end] = self.parts.pages.get(at..at + 2)? else { return None };
+        Some(Before::read(start).units..Before::read(end).units.min(self.seen.units))
+    }
+
+    /// The page that holds a unit; of a unit that is not in view, the last page.
+    pub(super) fn page_of(&self, unit: usize) -> PageUnits {
+        let starts = self.parts.pages.get(1..).unwrap_or_default();
+        let before = starts.partition_point(|entry| Before::read(entry).units <= unit);
+        let end = starts.get(before).map_or(usize::MAX, |entry| Before::read(entry).units);
+        PageUnits { number: u32::try_from(before + 1).unwrap_or(u32::MAX).min(self.timestep), end }
     }
 
     /// How many terms a unit has.
@@ -120,6 +133,32 @@ impl Postings<'_> {
     /// Each unit and how often it holds the term.
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, u8)> {
         self.holders.iter().zip(self.details).map(|(holder, [count, _])| (unit_of(*holder), *count))
+    }
+
+    /// Some of them, by their places in this list.
+    pub(super) fn range(&self, range: Range<usize>) -> Self {
+        Self {
+            holders: self.holders.get(range.clone()).unwrap_or_default(),
+            details: self.details.get(range).unwrap_or_default(),
+        }
+    }
+
+    /// The place of the first at or behind a unit, of those from `from` on.
+    pub(super) fn seek(&self, from: usize, unit: usize) -> usize {
+        let holders = self.holders.get(from..).unwrap_or_default();
+        // Steps that double, then halves: what is looked for is often near.
+        let mut step = 1;
+        while holders.get(step).is_some_and(|holder| unit_of(*holder) < unit) {
+            step *= 2;
+        }
+        let low = step / 2;
+        let near = holders.get(low..holders.len().min(step + 1)).unwrap_or_default();
+        from + low + near.partition_point(|holder| unit_of(*holder) < unit)
+    }
+
+    /// How often a unit holds the term at most.
+    pub(super) fn most(&self) -> u8 {
+        self.details.iter().fold(0, |most, [count, _]| most.max(*count))
     }
 
     /// How often a unit holds the term, and where first.

@@ -20,6 +20,61 @@ fn page() -> impl Strategy<Value = String> {
     vec(sentence, 0..5).prop_map(|sentences| sentences.join(".\n\n"))
 }
 
+/// The higher the number, the rarer.
+fn common_word(number: u32) -> String {
+    match number {
+        0..3 => ["the", "of", "und"][number as usize].to_owned(),
+        20.. => format!("SN-{number:07}"),
+        _ => format!("w{}x", char::from(b'a' + u8::try_from(number).unwrap_or(0))),
+    }
+}
+
+/// Thirty short sentences.
+fn long_page(seed: u32, page: u32) -> String {
+    let mut state = u64::from(seed) << 32 | u64::from(page);
+    let mut below = |limit: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        u32::try_from((state >> 33) % limit).unwrap_or(0)
+    };
+    let mut text = String::new();
+    for _ in 0..30 {
+        for _ in 0..=below(8) {
+            let most = 1 + below(24);
+            text.push_str(&common_word(below(u64::from(most))));
+            text.push(' ');
+        }
+        text.push_str(".\n\n");
+    }
+    text
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// The same where there are more units than are taken at a time, and lists of every length.
+    #[test]
+    fn the_hits_are_the_best_of_many_pages(
+        seed in any::<u32>(),
+        pages in 100_u32..260,
+        query in vec(0_u32..24, 1..9),
+        k in 1_usize..8,
+        cut in 60_u32..260,
+    ) {
+        let pages: Vec<String> = (0..pages).map(|page| long_page(seed, page)).collect();
+        let index = CaseIndex::build(&pages).expect("small");
+        let timestep = cut.min(u32::try_from(pages.len()).expect("few"));
+        let view = index.view(timestep).expect("a page");
+        let query = query.into_iter().map(common_word).collect::<Vec<_>>().join(" ");
+        let mut all: Vec<(u32, f64)> = (1..=timestep)
+            .filter_map(|page| view.explain(&query, page).map(|why| (page, why.score)))
+            .collect();
+        all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        all.truncate(k);
+        let hits: Vec<(u32, f64)> = view.search(&query, k).into_iter().map(|hit| (hit.page, hit.score)).collect();
+        prop_assert_eq!(hits, all, "{}", query);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 

@@ -1,0 +1,245 @@
+//! The best pages, without adding up all that could be.
+//!
+//! Units are taken a window at a time. Once the best pages so far are ahead by more than the lightest lists could give, a
+//! unit that holds nothing but those can't come among the best: such lists are gone through no more. What they add to the
+//! units that may still count is added from the list where these are many, and looked up where they are few. What is left
+//! out, and how it was summed, changes no bit of an answer.
+
+use super::super::view::{PageUnits, Postings};
+use super::{Found, Ranking, gain};
+
+/// Sums that are the same but for the order of their terms differ by far less.
+const SLACK: f64 = 1.0 + 1e-9;
+/// How many units are taken at a time: so many that their sums stay close to the processor.
+const WINDOW: usize = 2_048;
+/// How many places of a list are gone through in the time of looking one up.
+const LOOKUP: usize = 6;
+
+impl Ranking<'_> {
+    /// The `k` best pages that hold a term of the query, best first, equal scores by page.
+    pub(crate) fn best(&self, k: usize) -> Vec<Found> {
+        if k == 0 {
+            return Vec::new();
+        }
+        let mut search = Search::new(self, k);
+        // How many lists are gone through.
+        let mut walked = self.lists.len();
+        for start in (0..self.view.unit_count()).step_by(WINDOW) {
+            while walked > 0 && search.rest(walked - 1) * SLACK <= search.best.entry() {
+                walked -= 1;
+            }
+            if walked == 0 {
+                break;
+            }
+            search.window(start, walked);
+        }
+        search.best.offer(search.top);
+        search.best.found
+    }
+}
+
+struct Search<'r, 'a> {
+    ranking: &'r Ranking<'a>,
+    cursors: Vec<Cursor<'a>>,
+    /// What the lists from each on, and the neighbours, can add to a unit at most.
+    rest: Vec<f64>,
+    sums: Sums,
+    best: Best,
+    /// The best unit of the page that `page` is.
+    top: Option<Found>,
+    page: PageUnits,
+}
+
+impl<'r, 'a> Search<'r, 'a> {
+    fn new(ranking: &'r Ranking<'a>, k: usize) -> Self {
+        let mut sum: f64 = ranking.neighbours.iter().map(|(_, _, adds)| adds).sum();
+        let mut rest = vec![sum];
+        for list in ranking.lists.iter().rev() {
+            // No unit that holds a term is shorter than one term.
+            sum += gain(list.weight, list.postings.most(), ranking.norm_of(1));
+            rest.push(sum);
+        }
+        rest.reverse();
+        let cursor = |list: &super::List<'a>| {
+            let once = if list.postings.len() > ranking.norms.len() { ranking.norms.as_slice() } else { &[] };
+            let once = once.iter().map(|norm| gain(list.weight, 1, *norm)).collect();
+            Cursor { postings: list.postings, weight: list.weight, once, from: 0, to: 0 }
+        };
+        let cursors = ranking.lists.iter().map(cursor).collect();
+        let page = PageUnits { number: 0, end: 0 };
+        Self { ranking, cursors, rest, sums: Sums::new(), best: Best::new(k), top: None, page }
+    }
+
+    fn rest(&self, list: usize) -> f64 {
+        self.rest.get(list).copied().unwrap_or(0.0)
+    }
+
+    /// Takes the units from `start` on that one of the `walked` first lists holds.
+    fn window(&mut self, start: usize, walked: usize) {
+        for cursor in self.cursors.iter_mut().take(walked) {
+            cursor.from = cursor.to;
+            cursor.to = cursor.postings.seek(cursor.from, start + WINDOW);
+            cursor.add(self.ranking, start, |place, gain| self.sums.add(place, gain));
+        }
+        let entry = self.best.entry();
+        let mut summed = walked;
+        let mut left = self.sums.keep(self.rest(summed), entry);
+        if left == 0 {
+            return;
+        }
+        for cursor in self.cursors.iter_mut().skip(walked) {
+            cursor.from = cursor.postings.seek(cursor.to, start);
+            cursor.to = cursor.postings.seek(cursor.from, start + WINDOW);
+        }
+        while let Some(cursor) = self.cursors.get(summed).filter(|cursor| cursor.to - cursor.from <= LOOKUP * left) {
+            cursor.add(self.ranking, start, |place, gain| self.sums.add_to_kept(place, gain));
+            summed += 1;
+            left = self.sums.keep(self.rest(summed), entry);
+        }
+        let mut at = 0;
+        while let Some((place, sum)) = self.sums.take(&mut at) {
+            self.finish(start + place, sum, summed);
+        }
+    }
+
+    /// Completes the sum of a unit, as far as it may count.
+    fn finish(&mut self, unit: usize, mut sum: f64, summed: usize) {
+        if unit >= self.page.end {
+            self.best.offer(self.top.take());
+        }
+        let to_beat = self.top.map_or(0.0, |top| top.score).max(self.best.entry());
+        let mut norm = None;
+        for (cursor, rest) in self.cursors.iter().zip(&self.rest).skip(summed) {
+            if (sum + rest) * SLACK <= to_beat {
+                return;
+            }
+            if let Some((count, _)) = cursor.find(unit) {
+                sum += gain(cursor.weight, count, *norm.get_or_insert_with(|| self.ranking.norm(unit)));
+            }
+        }
+        if (sum + self.rest(self.cursors.len())) * SLACK <= to_beat {
+            return;
+        }
+        let first = |list: usize| Some(self.cursors.get(list)?.find(unit)?.1);
+        let score = self.ranking.near(first).fold(sum, |sum, (_, _, adds)| sum + adds);
+        if score > to_beat {
+            if unit >= self.page.end {
+                self.page = self.ranking.view.page_of(unit);
+            }
+            self.top = Some(Found { page: self.page.number, unit, score });
+        }
+    }
+}
+
+/// One list, and which part of it stands in the window.
+struct Cursor<'a> {
+    postings: Postings<'a>,
+    weight: f64,
+    /// What the term adds where it stands once, by the unit's length; empty for a short list.
+    once: Vec<f64>,
+    from: usize,
+    to: usize,
+}
+
+impl Cursor<'_> {
+    /// Calls `each` with every unit in the window, by its place there, and what the term adds to it.
+    fn add(&self, ranking: &Ranking<'_>, start: usize, mut each: impl FnMut(usize, f64)) {
+        for (unit, count) in self.postings.range(self.from..self.to).iter() {
+            let gain = match self.once.get(usize::from(ranking.view.length(unit))) {
+                Some(gain) if count == 1 => *gain,
+                _ => gain(self.weight, count, ranking.norm(unit)),
+            };
+            each(unit.wrapping_sub(start), gain);
+        }
+    }
+
+    /// How often a unit of the window holds the term, and where first.
+    fn find(&self, unit: usize) -> Option<(u8, u8)> {
+        self.postings.range(self.from..self.to).in_unit(unit)
+    }
+}
+
+/// The sums of one window's units, and which of them may count.
+struct Sums {
+    sums: [f64; WINDOW],
+    kept: [u64; WINDOW / 64],
+}
+
+impl Sums {
+    fn new() -> Self {
+        Self { sums: [0.0; WINDOW], kept: [0; WINDOW / 64] }
+    }
+
+    fn add(&mut self, place: usize, gain: f64) {
+        if let (Some(sum), Some(kept)) = (self.sums.get_mut(place), self.kept.get_mut(place / 64)) {
+            *sum += gain;
+            *kept |= 1 << (place % 64);
+        }
+    }
+
+    fn add_to_kept(&mut self, place: usize, gain: f64) {
+        if let (Some(sum), Some(kept)) = (self.sums.get_mut(place), self.kept.get(place / 64))
+            && kept & (1 << (place % 64)) != 0
+        {
+            *sum += gain;
+        }
+    }
+
+    /// Forgets those that can't beat `entry` even with `more`; tells how many are left.
+    fn keep(&mut self, more: f64, entry: f64) -> usize {
+        let mut left = 0;
+        for (kept, sums) in self.kept.iter_mut().zip(self.sums.as_chunks_mut::<64>().0) {
+            let mut rest = *kept;
+            while rest != 0 {
+                let place = rest.trailing_zeros();
+                rest &= rest - 1;
+                if let Some(sum) = sums.get_mut(place as usize)
+                    && (*sum + more) * SLACK <= entry
+                {
+                    *sum = 0.0;
+                    *kept &= !(1 << place);
+                }
+            }
+            left += kept.count_ones() as usize;
+        }
+        left
+    }
+
+    /// The next one, which is forgotten; `at` is where to look from.
+    fn take(&mut self, at: &mut usize) -> Option<(usize, f64)> {
+        loop {
+            let kept = self.kept.get_mut(*at)?;
+            if *kept == 0 {
+                *at += 1;
+                continue;
+            }
+            let place = *at * 64 + kept.trailing_zeros() as usize;
+            *kept &= *kept - 1;
+            return Some((place, std::mem::take(self.sums.get_mut(place)?)));
+        }
+    }
+}
+
+/// The best pages so far, best first. Offered in the order of pages, equal ones stay in that order.
+struct Best {
+    k: usize,
+    found: Vec<Found>,
+}
+
+impl Best {
+    fn new(k: usize) -> Self {
+        Self { k, found: Vec::with_capacity(k.min(64) + 1) }
+    }
+
+    /// What a page must be better than to come in.
+    fn entry(&self) -> f64 {
+        if self.found.len() < self.k { 0.0 } else { self.found.last().map_or(0.0, |last| last.score) }
+    }
+
+    fn offer(&mut self, page: Option<Found>) {
+        let Some(page) = page.filter(|page| page.score > self.entry()) else { return };
+        let at = self.found.partition_point(|there| there.score >= page.score);
+        self.found.insert(at, page);
+        self.found.truncate(self.k);
+    }
+}
