@@ -105,10 +105,17 @@ pub(crate) fn open(
         Some(before) if before.fingerprint != fingerprint => {
             Some(format!("its fingerprint is {}, wanted is {fingerprint}", before.fingerprint))
         }
+        // The fingerprint is a line of the manifest's own, so what else it says is compared too.
+        Some(before) if before.cases.iter().map(|(id, entry)| (id, &entry.head)).ne(&heads) => {
+            Some("its manifest says other than its fingerprint".to_owned())
+        }
         Some(before) if rebuild != Rebuild::Always => match opened(folder, before) {
             Ok(cases) => {
                 let reused = cases.len();
                 progress.advance(reused);
+                if rebuild != Rebuild::Never {
+                    tidy_again(folder, before);
+                }
                 return Ok((cases, Opened { fingerprint, built: 0, reused, stale: None }));
             }
             Err(error) => Some(error.to_string()),
@@ -265,6 +272,15 @@ fn write(path: &Path, content: &[u8]) -> Result<(), RetrievalError> {
 
 fn written(path: &Path, source: io::Error) -> RetrievalError {
     RetrievalError::Write { path: path.to_owned(), source }
+}
+
+/// Removes what a build left that was stopped behind its switch, unless somebody builds just now.
+fn tidy_again(folder: &Path, opened: &Manifest) {
+    if let Ok(_lock) = lock(folder)
+        && manifest(folder).is_ok_and(|there| there.as_ref() == Some(opened))
+    {
+        tidy(folder, opened);
+    }
 }
 
 /// Removes the files of earlier builds. What can't be removed stays, and is tried again after the next build.

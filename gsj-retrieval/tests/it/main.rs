@@ -1,6 +1,7 @@
 //! The service through its routes, and the library through its public functions.
 
 mod independence;
+mod kills;
 mod light;
 mod ranking;
 mod reindex;

@@ -4,7 +4,7 @@ use gsj_retrieval::{Library, Opened, Rebuild, RetrievalError, Sources};
 use std::fs;
 use std::path::Path;
 
-fn corpus(root: &Path, case: &str, pages: &[&str]) {
+pub(crate) fn corpus(root: &Path, case: &str, pages: &[&str]) {
     let folder = root.join(format!("train/cases/{case}/timestep-{}/pages", pages.len()));
     fs::create_dir_all(&folder).expect("a folder");
     for (number, page) in (1..).zip(pages) {
@@ -12,7 +12,7 @@ fn corpus(root: &Path, case: &str, pages: &[&str]) {
     }
 }
 
-fn open(root: &Path, rebuild: Rebuild) -> Result<(Library, Opened), RetrievalError> {
+pub(crate) fn open(root: &Path, rebuild: Rebuild) -> Result<(Library, Opened), RetrievalError> {
     Library::stored(&root.join("index"), Sources::Corpus(&root.join("corpus")), rebuild)
 }
 
@@ -23,7 +23,7 @@ fn two_cases() -> tempfile::TempDir {
     root
 }
 
-fn names(root: &Path) -> Vec<String> {
+pub(crate) fn names(root: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(root.join("index"))
         .expect("the index")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
