@@ -1,8 +1,8 @@
-//! `cargo xtask bench [cutoff] [--all]`: the benchmarks, and what the Python reference took for the same beside them.
+//! `cargo xtask bench [cutoff] [retrieval] [--all]`: the benchmarks, and what the Python reference took for the same beside them.
 //!
 //! Writes nothing but what cargo and criterion keep in the build folder, and what the cuts need in the temporary one.
-//! `--all` also measures the gateway, which takes a release build of half the workspace, and the cuts against git with
-//! the scanner's speed; `cutoff` measures those two alone.
+//! `--all` also measures the gateway, which takes a release build of half the workspace, the cuts against git with the
+//! scanner's speed, and the retrieval service; `cutoff` and `retrieval` measure those alone.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -77,12 +77,16 @@ const ROWS: &[Row] = &[
 ];
 
 pub(crate) fn run(args: &[String]) -> Result<(), ExitCode> {
-    if let Some(other) = args.iter().find(|arg| !matches!(&arg[..], "cutoff" | "--all")) {
-        eprintln!("`{other}` is nothing that can be measured: cargo xtask bench [cutoff] [--all]");
+    if let Some(other) = args.iter().find(|arg| !matches!(&arg[..], "cutoff" | "retrieval" | "--all")) {
+        eprintln!("`{other}` is nothing that can be measured: cargo xtask bench [cutoff] [retrieval] [--all]");
         return Err(ExitCode::from(2));
     }
-    if args.iter().any(|arg| arg == "cutoff") {
-        return cutoff();
+    let asked = |what: &str| args.iter().any(|arg| arg == what);
+    if asked("cutoff") || asked("retrieval") {
+        if asked("cutoff") {
+            cutoff()?;
+        }
+        return if asked("retrieval") { retrieval() } else { Ok(()) };
     }
     for (package, bench) in [("gsj-checks", "bodies"), ("gsj-trace", "session")] {
         let mut measure = tools::cargo();
@@ -95,6 +99,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), ExitCode> {
         gateway.args(["--example", "overhead"]);
         tools::run(gateway)?;
         cutoff()?;
+        retrieval()?;
     }
     print(&tools::target_dir().join("criterion"));
     Ok(())
@@ -108,6 +113,13 @@ fn cutoff() -> Result<(), ExitCode> {
         tools::run(measure)?;
     }
     Ok(())
+}
+
+/// The retrieval service over HTTP, with queries from `gsj-retrieval/benches/queries.txt`, printing its own figures.
+fn retrieval() -> Result<(), ExitCode> {
+    let mut measure = tools::cargo();
+    measure.args(["run", "--release", "--package", "gsj-retrieval", "--example", "load"]);
+    tools::run(measure)
 }
 
 fn print(folder: &Path) {

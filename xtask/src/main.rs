@@ -14,9 +14,10 @@ cargo xtask <chore>
 
   demo [OPTIONS]      install what is needed, run one real episode, show the trajectory
   test [--all]        run the tests; --all with node, the real agent and a real model
-  bench [cutoff] [--all]
-                      measure, and print the reference's figures beside ours; --all with the gateway and the cuts,
-                      cutoff those alone: against git clone, and the leak scanner
+  bench [cutoff] [retrieval] [--all]
+                      measure, and print the reference's figures beside ours; --all with the gateway, the cuts and
+                      retrieval; cutoff and retrieval those alone: the cuts against git clone and the leak scanner,
+                      the retrieval service with queries from gsj-retrieval/benches/queries.txt
   fixtures            write fixtures/ anew from seeds
   fuzz [TARGET..] [--minutes N]
                       run the fuzz targets, N minutes each
