@@ -44,6 +44,11 @@ pub fn ingest(corpus: &Path, service: &Service) -> Result<Ingested, EstateError>
                 let said = health.error.map(|said| format!(": {said}")).unwrap_or_default();
                 return Err(asked.fault(&format!("its index failed{said}")));
             }
+            // It serves what it had before.
+            "ready" if health.error.is_some() && last == Triggered::Started => {
+                let said = health.error.unwrap_or_default();
+                return Err(asked.fault(&format!("its index failed, and it serves the one before: {said}")));
+            }
             "ready" if behind.as_ref().is_ok_and(Vec::is_empty) => {
                 return Ok(Ingested { cases: wanted.len(), by_commit: true, triggers });
             }

@@ -13,7 +13,7 @@ use std::{
 use gsj_cutoff::tokens::Secret;
 use gsj_gateway::{ApiKey, Engine, EngineKind, EngineOptions, Sampling};
 use gsj_pins::{Key, Pins};
-use gsj_retrieval::{Library, Options, Service, Tools};
+use gsj_retrieval::{Library, Options, Progress, Service, Tools};
 use gsj_sandbox::{Backend, DEFAULT_UID, InitProgram, Launcher, LauncherOptions, ProbeOptions, SandboxError};
 use gsj_trace::{reconstruct, tokenizer::Tokenizer, tokens::TokenText as _};
 
@@ -22,7 +22,7 @@ use crate::{
     clock::Clock,
     config::{Config, EngineKindName, ProfileName, RetrievalConfig, SandboxBackendName},
     error::ServerError,
-    pipeline::{Equipment, Estate, LeakScan, Places},
+    pipeline::{Cases, Equipment, Estate, LeakScan, Places, Reading},
     server::Context,
 };
 
@@ -33,6 +33,8 @@ const KEY_CURE: &str = "set it to the engine's API key, or remove the key from t
 /// What the start hands on.
 pub(crate) struct Ready {
     pub(crate) equipment: Equipment,
+    /// Reads the cases anew.
+    pub(crate) reading: Reading,
     pub(crate) agents: Agents,
     pub(crate) installed: BTreeMap<String, Installed>,
     /// Held for as long as the server runs: one server in one state folder.
@@ -67,13 +69,19 @@ pub(crate) fn check(config: &mut Config, context: &Context) -> Result<Ready, Ser
     if root {
         reachable(&places.state)?;
     }
-    let estate = Estate::open(&config.estate)?;
-    let retrieval = retrieval(&config.retrieval, &estate, secret.clone(), &context.clock)?;
-    let leak_scan = leak_scan(config, &estate)?;
+    // Before the index, which only the one who holds it may write.
     let lock = lock(&places.state)?;
+    let index = config.retrieval.index_dir.get_or_insert_with(|| places.state.join("index")).clone();
+    make(&index, 0o700)?;
+    let mut reading = Reading::new(&config.estate, &config.retrieval);
+    let (library, estate, decisions) = reading.read(&Progress::default())?;
+    let retrieval = retrieval(&config.retrieval, library, secret.clone(), &context.clock)?;
+    let leak_scan = leak_scan(config, &estate, decisions).map(Arc::new);
+    let cases = Arc::new(Cases::new(estate));
+    reading.serve(Arc::clone(&cases), leak_scan.clone());
     let launcher = Launcher::new(LauncherOptions::new(&places.run)).map_err(sandbox)?;
     let equipment = Equipment {
-        estate,
+        cases,
         engine: Arc::new(engine),
         retrieval,
         secret,
@@ -87,7 +95,7 @@ pub(crate) fn check(config: &mut Config, context: &Context) -> Result<Ready, Ser
         run: format!("run-{}-{}", std::process::id(), context.clock.whole_seconds()),
         places,
     };
-    Ok(Ready { equipment, agents, installed, lock })
+    Ok(Ready { equipment, reading, agents, installed, lock })
 }
 
 fn places(config: &Config) -> Result<Places, ServerError> {
@@ -261,35 +269,26 @@ fn installed(agents: &Agents, wanted: &str, state: &Path) -> Result<BTreeMap<Str
 }
 
 /// The scan for text of later pages; only the strict validators ask for it.
-fn leak_scan(config: &Config, estate: &Estate) -> Result<Option<LeakScan>, ServerError> {
-    if !config.checks.leak_scan || config.checks.profile != ProfileName::Strict {
-        return Ok(None);
-    }
-    let decisions = match &config.retrieval.decisions_file {
-        Some(path) => {
-            fs::read(path).map_err(|source| ServerError::Io { doing: "read", path: path.to_owned(), source })?
-        }
-        None => Vec::new(),
-    };
-    Ok(Some(LeakScan::new(estate, decisions)))
+fn leak_scan(config: &Config, estate: &Estate, decisions: Vec<u8>) -> Option<LeakScan> {
+    let wanted = config.checks.leak_scan && config.checks.profile == ProfileName::Strict;
+    wanted.then(|| LeakScan::new(Arc::new(estate.clone()), decisions))
 }
 
-fn retrieval(config: &RetrievalConfig, estate: &Estate, secret: Secret, clock: &Clock) -> Result<Service, ServerError> {
+fn retrieval(
+    config: &RetrievalConfig,
+    library: Library,
+    secret: Secret,
+    clock: &Clock,
+) -> Result<Service, ServerError> {
     let failed = |what: String| move |source| ServerError::Retrieval { what, source };
-    let read =
-        |path: &Path| fs::read(path).map_err(|source| ServerError::Io { doing: "read", path: path.to_owned(), source });
     let tools = match &config.tools_file {
         Some(path) => {
-            Tools::from_bytes(&read(path)?).map_err(failed(format!("retrieval.tools_file `{}`", path.display())))?
+            let bytes =
+                fs::read(path).map_err(|source| ServerError::Io { doing: "read", path: path.to_owned(), source })?;
+            Tools::from_bytes(&bytes).map_err(failed(format!("retrieval.tools_file `{}`", path.display())))?
         }
         None => Tools::builtin().map_err(failed("the built-in tools".to_owned()))?,
     };
-    let mut library = Library::from_repos(&estate.sources()).map_err(failed("the case repositories".to_owned()))?;
-    if let Some(path) = &config.decisions_file {
-        library = library
-            .with_decisions(&read(path)?)
-            .map_err(failed(format!("retrieval.decisions_file `{}`", path.display())))?;
-    }
     let clock = clock.clone();
     let mut options = Options::new(Arc::new(move || clock.whole_seconds()));
     options.leeway_s = i64::from(config.leeway_s);

@@ -2,6 +2,7 @@
 
 use std::{fmt, fs::File, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
+use gsj_retrieval::Indexer;
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -62,6 +63,7 @@ pub struct Running {
     pipeline: Pipeline,
     api_stop: CancellationToken,
     api: Option<JoinHandle<()>>,
+    indexer: Option<Indexer>,
     store: Option<StoreThread>,
     _lock: File,
 }
@@ -86,7 +88,7 @@ impl Server {
             path: PathBuf::from("configuration"),
             source: std::io::Error::other(panic),
         })?;
-        let (config, Ready { equipment, agents, installed, lock }) = checked?;
+        let (config, Ready { equipment, reading, agents, installed, lock }) = checked?;
         let listen = config.server.listen.clone();
         let listen_failed = |source| ServerError::Listen { listen: listen.clone(), source };
         let listener = TcpListener::bind(&listen).await.map_err(listen_failed)?;
@@ -110,9 +112,11 @@ impl Server {
         let (store, thread) = Store::open(&equipment.places.state.join("gsj.sqlite"))?;
         let (orders, queue) = mpsc::channel(ORDERS);
         let shared = Arc::new(Shared::new(config, context.clock, store, agents, installed, orders));
+        let retrieval = equipment.retrieval.clone();
         let pipeline = Pipeline::start(Arc::clone(&shared), Arc::new(equipment), client, queue).await?;
         let api_stop = CancellationToken::new();
-        let router = api::router(Arc::clone(&shared));
+        let indexer = Indexer::start(&retrieval, reading);
+        let router = api::router(Arc::clone(&shared), &retrieval);
         let api = tokio::spawn(serve(listener, router, API_CONNECTIONS, API_HEAD, api_stop.clone()));
         tracing::info!(
             api = %api_addr,
@@ -121,7 +125,16 @@ impl Server {
             profile = "reference",
             "gsj serves"
         );
-        Ok(Running { api_addr, shared, pipeline, api_stop, api: Some(api), store: Some(thread), _lock: lock })
+        Ok(Running {
+            api_addr,
+            shared,
+            pipeline,
+            api_stop,
+            api: Some(api),
+            indexer: Some(indexer),
+            store: Some(thread),
+            _lock: lock,
+        })
     }
 }
 
@@ -153,6 +166,9 @@ impl Running {
         self.api_stop.cancel();
         if let Some(api) = self.api.take() {
             let _ended = api.await;
+        }
+        if let Some(indexer) = self.indexer.take() {
+            indexer.stop().await;
         }
         if let Some(thread) = self.store.take() {
             thread.close(&self.shared.store).await;

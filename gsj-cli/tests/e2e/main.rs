@@ -20,6 +20,7 @@ mod pins;
 mod real_engine;
 mod reconstructing;
 mod reference;
+mod reindex;
 mod serve;
 mod showing;
 mod support;

@@ -10,9 +10,11 @@ use std::sync::Arc;
 use axum::{
     Router,
     extract::DefaultBodyLimit,
-    http::StatusCode,
+    http::{HeaderMap, StatusCode},
     routing::{get, post},
 };
+
+use gsj_retrieval::Service;
 
 use crate::shared::Shared;
 
@@ -23,9 +25,15 @@ const BODY_LIMIT: usize = 16 << 20;
 type State = axum::extract::State<Arc<Shared>>;
 
 /// The routes, as `docs` and the table in the specification name them.
-pub(crate) fn router(shared: Arc<Shared>) -> Router {
+pub(crate) fn router(shared: Arc<Shared>, retrieval: &Service) -> Router {
+    let (tools, operators) = (retrieval.router(), retrieval.clone());
     Router::new()
-        .route("/health", get(status::health))
+        .route("/health", get(async move |headers: HeaderMap| status::health(operators.details(&headers))))
+        // The retrieval service for operators and for whoever holds an episode's token.
+        .route_service("/admin/reindex", tools.clone())
+        .route_service("/mcp", tools.clone())
+        .route_service("/mcp/", tools.clone())
+        .route_service("/mcp/{*token}", tools)
         .route("/rollout/task/submit", post(submit::submit))
         .route("/rollout/task/{id}", get(tasks::one).delete(tasks::cancel))
         .route("/rollout/status", get(status::status))

@@ -13,7 +13,7 @@ pub use read::{ConfigError, ReadContext, Warning};
 pub use reference::{reference_markdown, schema};
 pub use sections::{
     AgentLimits, BuilderConfig, CallbackConfig, ChecksConfig, Config, ContinuityName, EngineConfig, EngineKindName,
-    EstateConfig, HarnessConfig, PolarConfig, ProfileName, ReceiverConfig, RetrievalConfig, RuntimeConfig,
+    EstateConfig, HarnessConfig, PolarConfig, ProfileName, RebuildName, ReceiverConfig, RetrievalConfig, RuntimeConfig,
     SamplingConfig, SandboxBackendName, SandboxConfig, SandboxLimits, ServerConfig, Thinking, WorkersConfig,
     WorkspacePolicy,
 };

@@ -126,6 +126,8 @@ impl Config {
             Some(self.harness.artifacts_dir.take().map_or_else(|| state.join("artifacts"), |p| base.join(p)));
         self.harness.installed_in =
             Some(self.harness.installed_in.take().map_or_else(|| state.clone(), |p| base.join(p)));
+        self.retrieval.index_dir =
+            Some(self.retrieval.index_dir.take().map_or_else(|| state.join("index"), |p| base.join(p)));
         self.server.state_dir = Some(state);
         for path in [
             &mut self.harness.agents_dir,

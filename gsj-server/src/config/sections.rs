@@ -291,6 +291,12 @@ pub struct RetrievalConfig {
     /// Decisions for `search_decisions`, a JSON list. Absent: the built-in ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decisions_file: Option<PathBuf>,
+    /// Where the index is kept. Absent: `index` in the state folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index_dir: Option<PathBuf>,
+    /// When an index that is there is used again: `if-stale` builds what changed, `always` builds all at each start,
+    /// `never` refuses one that is missing or stale.
+    pub rebuild: RebuildName,
     /// Most hits of one search.
     pub max_k: u32,
     /// Tolerance for a token's expiry, in seconds.
@@ -299,7 +305,37 @@ pub struct RetrievalConfig {
 
 impl Default for RetrievalConfig {
     fn default() -> Self {
-        Self { tools_file: None, decisions_file: None, max_k: 20, leeway_s: 30 }
+        Self {
+            tools_file: None,
+            decisions_file: None,
+            index_dir: None,
+            rebuild: RebuildName::IfStale,
+            max_k: 20,
+            leeway_s: 30,
+        }
+    }
+}
+
+/// When an index that is there is used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RebuildName {
+    /// When nothing changed; else what changed is built anew.
+    #[default]
+    IfStale,
+    /// Never at a start: every case is built anew.
+    Always,
+    /// Always: one that is missing or stale is refused.
+    Never,
+}
+
+impl From<RebuildName> for gsj_retrieval::Rebuild {
+    fn from(name: RebuildName) -> Self {
+        match name {
+            RebuildName::IfStale => Self::IfStale,
+            RebuildName::Always => Self::Always,
+            RebuildName::Never => Self::Never,
+        }
     }
 }
 

@@ -155,7 +155,7 @@ pub(super) fn deliver(
     timing: Timing,
 ) -> Result<Ended, StoreResultError> {
     let name = format!("{session}.{}.json", equipment.pins.mode());
-    let scan = equipment.leak_scan.as_ref().map(|scan| scan.of_session(&composed.prompt));
+    let scan = equipment.leak_scan.as_ref().map(|scan| scan.of_session(session, &composed.prompt));
     let later = scan.as_ref().map(|scan| -> &dyn LaterText { scan });
     let validated = gsj_checks::validate_with(&composed.bytes, &equipment.pins, &equipment.policy, later);
     let (findings, fault) = match validated {

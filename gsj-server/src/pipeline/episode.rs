@@ -79,6 +79,9 @@ impl Driver {
             // Left as it is: the next start finds it and ends it.
             tracing::error!(%session, error = &error as &dyn std::error::Error, "the session could not be recorded");
         }
+        if let Some(scan) = &self.equipment.leak_scan {
+            scan.end(&session);
+        }
         drop(in_flight);
     }
 

@@ -10,13 +10,13 @@ use gsj_retrieval::Service;
 use gsj_sandbox::{InitProgram, Launcher};
 use gsj_trace::reconstruct::Options;
 
-use super::{estate::Estate, leak::LeakScan};
+use super::{cases::Cases, leak::LeakScan};
 use crate::request::TaskRequest;
 
 /// The parts that a session is made with.
 #[derive(Debug)]
 pub(crate) struct Equipment {
-    pub(crate) estate: Estate,
+    pub(crate) cases: Arc<Cases>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) retrieval: Service,
     /// Signs retrieval tokens.
@@ -28,7 +28,7 @@ pub(crate) struct Equipment {
     pub(crate) pins: Pins,
     pub(crate) policy: Policy,
     /// Looks for text of later pages in traces; absent when it is switched off.
-    pub(crate) leak_scan: Option<LeakScan>,
+    pub(crate) leak_scan: Option<Arc<LeakScan>>,
     /// How trajectories are built where a task says nothing of it.
     pub(crate) builder: Options,
     pub(crate) places: Places,

@@ -10,7 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use axum::Router;
 use gsj_cutoff::{CheckoutRequest, tokens};
+use gsj_retrieval::Scope;
 use serde_json::{Map, Value};
 
 use super::equipment::Equipment;
@@ -42,6 +44,8 @@ pub(super) struct Prepared {
     pub(super) request: TaskRequest,
     pub(super) dressed: Dressed,
     pub(super) installed: Installed,
+    /// Serves retrieval to this session alone, from the library that it began with.
+    pub(super) retrieval: Router,
     pub(super) workspace: PathBuf,
     home: PathBuf,
     pub(super) artifacts: PathBuf,
@@ -97,8 +101,14 @@ fn on_disk(
     request: TaskRequest,
 ) -> Result<Prepared, String> {
     let settings = &request.settings;
-    let case = equipment.estate.cases.get(&settings.case_id).ok_or_else(|| {
-        let known = equipment.estate.cases.keys().take(20).cloned().collect::<Vec<_>>().join(", ");
+    let scope = Scope {
+        case_id: settings.case_id.clone(),
+        timestep: settings.timestep,
+        episode_id: session.as_str().to_owned(),
+    };
+    let (estate, retrieval) = equipment.cases.begin(&equipment.retrieval, scope);
+    let case = estate.cases.get(&settings.case_id).ok_or_else(|| {
+        let known = estate.cases.keys().take(20).cloned().collect::<Vec<_>>().join(", ");
         format!("case `{}` is not served here; there are: {known}", settings.case_id)
     })?;
     let installed =
@@ -117,12 +127,15 @@ fn on_disk(
         case_id: &settings.case_id,
         timestep: settings.timestep,
         clone_url: &case.clone_url,
-        recipe: &equipment.estate.recipe,
+        recipe: &estate.recipe,
         dest: &workspace,
     })
     .map_err(|error| sentence("make the truncated checkout", &error))?;
 
     make_dir(&workspace, 0o700)?;
+    if let Some(scan) = &equipment.leak_scan {
+        scan.begin(session, &settings.case_id, settings.timestep);
+    }
 
     let dressed = dress(shared, equipment, session, &installed, &request, &home)?;
     if let Some(uid) = equipment.owner {
@@ -136,7 +149,7 @@ fn on_disk(
     metadata.insert("task_id".to_owned(), Value::from(request.task.as_str()));
     metadata.insert("gsj_agent".to_owned(), document("gsj_agent", installed.identity())?);
     metadata.insert("gsj_substituted".to_owned(), substitutions(&request.substituted));
-    Ok(Prepared { request, dressed, installed, workspace, home, artifacts, metadata })
+    Ok(Prepared { request, dressed, installed, retrieval, workspace, home, artifacts, metadata })
 }
 
 /// Mints the token anew when the session has waited so long that its life would be shortened by it.

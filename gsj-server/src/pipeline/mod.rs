@@ -2,6 +2,7 @@
 
 mod build;
 mod callback;
+mod cases;
 mod dispatch;
 mod episode;
 mod equipment;
@@ -25,6 +26,7 @@ use std::{
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use cases::{Cases, Reading};
 pub(crate) use equipment::{Equipment, Places};
 pub(crate) use estate::Estate;
 pub use estate::EstateError;

@@ -3,7 +3,6 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use gsj_gateway::{CallLimits, Sampling, Session, SessionFailure, SessionOptions};
-use gsj_retrieval::Scope;
 use gsj_sandbox::{Backend, Exit, Label, Limits, Mount, Running, SandboxInfo, SmallFile, Spec, Tmpfs};
 use gsj_trace::json::Value;
 use tokio::{
@@ -128,7 +127,7 @@ pub(super) async fn run(
     let closing = CancellationToken::new();
     let mut serving = JoinSet::new();
     let served = open(shared, equipment, session, prepared, seed, &running, &mut ran).and_then(|gateway| {
-        serve_sockets(equipment, session, prepared, &mut running, &gateway, &mut serving, &closing)?;
+        serve_sockets(prepared, &mut running, &gateway, &mut serving, &closing)?;
         Ok(gateway)
     });
     match served {
@@ -225,21 +224,13 @@ fn open(
 
 /// Serves the gateway on the first of the sandbox's sockets and retrieval on the second.
 fn serve_sockets(
-    equipment: &Equipment,
-    session: &SessionId,
     prepared: &Prepared,
     running: &mut Running,
     gateway: &Session,
     serving: &mut JoinSet<()>,
     closing: &CancellationToken,
 ) -> Result<(), String> {
-    let settings = &prepared.request.settings;
-    let scope = Scope {
-        case_id: settings.case_id.clone(),
-        timestep: settings.timestep,
-        episode_id: session.as_str().to_owned(),
-    };
-    let routers = [gateway.router(), equipment.retrieval.router_for(scope)];
+    let routers = [gateway.router(), prepared.retrieval.clone()];
     let listeners = std::mem::take(&mut running.listeners);
     if listeners.len() != routers.len() {
         return Err(format!("start the sandbox: {} sockets were handed out instead of 2", listeners.len()));

@@ -1,15 +1,13 @@
 //! `gsj retrieval`: the retrieval tools alone.
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::sync::Arc;
+mod serve;
 
-use gsj_retrieval::{Explanation, Library, Options, Service, Tools};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use gsj_retrieval::{Explanation, Library};
 use gsj_trace::outline::wrap;
 
-use super::{runtime, token};
-use crate::environment;
 use crate::error::{CliError, Context as _};
 use crate::output::{self, Format, FormatArg};
 use crate::terminal::{self, BOLD, DIM, paint, progress};
@@ -72,22 +70,9 @@ enum Action {
         #[command(flatten)]
         format: FormatArg,
     },
-    /// Serve the four tools over MCP, straight from a corpus folder.
-    #[command(after_help = "Example:\n  gsj retrieval serve --corpus corpus --port 8790")]
-    Serve {
-        /// The corpus folder.
-        #[arg(long)]
-        corpus: PathBuf,
-        /// Port on 127.0.0.1; 0 picks a free one
-        #[arg(long, default_value_t = 8790)]
-        port: u16,
-        /// Name of the variable that holds the secret
-        #[arg(long, default_value = environment::TOKEN_SECRET)]
-        secret_env: String,
-        /// Tool declarations in the form of a `tools/list` answer
-        #[arg(long)]
-        tools_file: Option<PathBuf>,
-    },
+    /// Serve the four tools over MCP.
+    #[command(after_help = serve::EXAMPLE)]
+    Serve(serve::Args),
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
@@ -138,18 +123,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        Action::Serve { corpus, port, secret_env, tools_file } => {
-            let secret = token::secret(&secret_env)?;
-            let library = Library::from_corpus_dir(&corpus).usage()?;
-            let tools = tools(tools_file.as_deref())?;
-            let service = Service::new(library, tools, vec![secret], Options::new(Arc::new(token::now)));
-            runtime::block_on(async move {
-                let (listener, address) = runtime::listen(SocketAddr::from(([127, 0, 0, 1], port))).await?;
-                output::line(&format!("listening on http://{address}"));
-                runtime::serve_until_signal(listener, service.router()).await
-            })?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Action::Serve(args) => serve::run(args),
     }
 }
 
@@ -171,10 +145,4 @@ fn explain(why: &Explanation, format: Format) {
         };
         output::line(&format!("    {:>7.3}  {:<24} {times}", term.adds, term.term));
     }
-}
-
-fn tools(file: Option<&Path>) -> Result<Tools, CliError> {
-    let Some(path) = file else { return Tools::builtin().usage() };
-    let bytes = std::fs::read(path).map_err(|error| CliError::usage(format!("read `{}`: {error}", path.display())))?;
-    Tools::from_bytes(&bytes).usage()
 }
