@@ -47,6 +47,17 @@ pub enum ServerError {
         /// The folder on the way that is closed.
         blocked_at: PathBuf,
     },
+    /// The splits are to be kept apart, and the lock that tells them cannot be used.
+    #[error(
+        "estate.lock `{path}` cannot be used: name the corpus's `corpus.lock.json`, which `gsj estate scaffold` writes"
+    )]
+    Lock {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: io::Error,
+    },
     /// The pins cannot be used.
     #[error("pins file `{path}` cannot be used: correct it, or name another in `checks.pins` or GSJ_PINS_PATH")]
     Pins {

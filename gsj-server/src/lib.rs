@@ -15,6 +15,7 @@ mod result;
 mod serve;
 mod server;
 mod shared;
+mod split_wall;
 mod state;
 mod store;
 

@@ -24,6 +24,7 @@ use crate::{
     error::ServerError,
     pipeline::{Cases, Equipment, Estate, LeakScan, Places, Reading},
     server::Context,
+    split_wall::SplitWall,
 };
 
 /// Where a secret may come from when its variable is not set.
@@ -37,6 +38,7 @@ pub(crate) struct Ready {
     pub(crate) reading: Reading,
     pub(crate) agents: Agents,
     pub(crate) installed: BTreeMap<String, Installed>,
+    pub(crate) split_wall: Option<SplitWall>,
     /// Held for as long as the server runs: one server in one state folder.
     pub(crate) lock: File,
 }
@@ -69,6 +71,7 @@ pub(crate) fn check(config: &mut Config, context: &Context) -> Result<Ready, Ser
     if root {
         reachable(&places.state)?;
     }
+    let split_wall = SplitWall::open(&config.estate)?;
     // Before the index, which only the one who holds it may write.
     let lock = lock(&places.state)?;
     let index = config.retrieval.index_dir.get_or_insert_with(|| places.state.join("index")).clone();
@@ -95,7 +98,7 @@ pub(crate) fn check(config: &mut Config, context: &Context) -> Result<Ready, Ser
         run: format!("run-{}-{}", std::process::id(), context.clock.whole_seconds()),
         places,
     };
-    Ok(Ready { equipment, reading, agents, installed, lock })
+    Ok(Ready { equipment, reading, agents, installed, split_wall, lock })
 }
 
 fn places(config: &Config) -> Result<Places, ServerError> {

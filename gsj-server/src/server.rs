@@ -88,7 +88,7 @@ impl Server {
             path: PathBuf::from("configuration"),
             source: std::io::Error::other(panic),
         })?;
-        let (config, Ready { equipment, reading, agents, installed, lock }) = checked?;
+        let (config, Ready { equipment, reading, agents, installed, split_wall, lock }) = checked?;
         let listen = config.server.listen.clone();
         let listen_failed = |source| ServerError::Listen { listen: listen.clone(), source };
         let listener = TcpListener::bind(&listen).await.map_err(listen_failed)?;
@@ -111,8 +111,8 @@ impl Server {
         }
         let (store, thread) = Store::open(&equipment.places.state.join("gsj.sqlite"))?;
         let (orders, queue) = mpsc::channel(ORDERS);
-        let shared = Arc::new(Shared::new(config, context.clock, store, agents, installed, orders));
         let retrieval = equipment.retrieval.clone();
+        let shared = Arc::new(Shared::new(config, context.clock, store, agents, installed, split_wall, orders));
         let pipeline = Pipeline::start(Arc::clone(&shared), Arc::new(equipment), client, queue).await?;
         let api_stop = CancellationToken::new();
         let indexer = Indexer::start(&retrieval, reading);
@@ -122,7 +122,7 @@ impl Server {
             api = %api_addr,
             state = %shared.config.server.state_dir.as_deref().unwrap_or_else(|| "".as_ref()).display(),
             agent = shared.config.harness.agent,
-            profile = "reference",
+            profile = ?shared.config.checks.profile,
             "gsj serves"
         );
         Ok(Running {

@@ -14,6 +14,7 @@ use crate::{
     id::SessionId,
     pipeline::{ActiveSessions, Order, Stages},
     request::{Detail, Rules, TaskRequest},
+    split_wall::SplitWall,
     state::SessionState,
     store::{Finished, RunKey, Store, StoreError},
 };
@@ -29,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) agents: Agents,
     /// The agents that can run, by name.
     pub(crate) installed: BTreeMap<String, Installed>,
+    /// Keeps the splits apart, where the configuration wants it.
+    split_wall: Option<SplitWall>,
     /// Rung when a session waits that did not wait before.
     pub(crate) bell: Notify,
     /// The sessions that a worker has, and how to end each.
@@ -54,6 +57,7 @@ impl Shared {
         store: Store,
         agents: Agents,
         installed: BTreeMap<String, Installed>,
+        split_wall: Option<SplitWall>,
         orders: mpsc::Sender<Order>,
     ) -> Self {
         let stages = Stages::new(&config.workers);
@@ -65,6 +69,7 @@ impl Shared {
             stages,
             agents,
             installed,
+            split_wall,
             bell: Notify::new(),
             active: ActiveSessions::default(),
             orders,
@@ -81,6 +86,11 @@ impl Shared {
             Err(error) => Err(error.to_string()),
         };
         Rules { config: &self.config, agent: &agent }.read(body)
+    }
+
+    /// Says why a task that was read may not run here now, or nothing.
+    pub(crate) fn refusal(&self, request: &TaskRequest) -> Option<Detail> {
+        self.split_wall.as_ref().and_then(|wall| wall.refusal(request))
     }
 
     /// The sentence for an agent that is known and cannot run, with the command that installs it.

@@ -21,6 +21,9 @@ pub(crate) struct Args {
     /// Address and port of the API, instead of the configuration's
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<String>,
+    /// Take tasks of eval cases, which `estate.split_wall` keeps out otherwise
+    #[arg(long)]
+    evaluation: bool,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
@@ -31,6 +34,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
         }
         config.server.listen = listen;
     }
+    config.estate.evaluation |= args.evaluation;
     warn_of_backend(&config);
     let context = context(&config, None)?;
     runtime::block_on(async move {

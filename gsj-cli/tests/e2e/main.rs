@@ -23,6 +23,7 @@ mod reference;
 mod reindex;
 mod serve;
 mod showing;
+mod split_wall;
 mod support;
 mod validate;
 mod vectors;

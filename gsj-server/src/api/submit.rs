@@ -36,6 +36,9 @@ pub(super) async fn submit(axum::extract::State(shared): State, body: Result<Byt
         Ok(request) => request,
         Err(details) => return answer::unprocessable(&details),
     };
+    if let Some(refusal) = shared.refusal(&request) {
+        return answer::unprocessable(&[refusal]);
+    }
     if shared.is_draining() {
         return answer::detail(StatusCode::SERVICE_UNAVAILABLE, "the server is draining and takes no further task");
     }

@@ -130,6 +130,7 @@ impl Config {
             Some(self.retrieval.index_dir.take().map_or_else(|| state.join("index"), |p| base.join(p)));
         self.server.state_dir = Some(state);
         for path in [
+            &mut self.estate.lock,
             &mut self.harness.agents_dir,
             &mut self.retrieval.tools_file,
             &mut self.retrieval.decisions_file,
@@ -158,6 +159,9 @@ impl Config {
         }
         if !matches!(self.estate.recipe.as_str(), "sealed" | "reference") {
             return fault("estate.recipe", "must be `sealed` or `reference`");
+        }
+        if self.estate.split_wall && self.estate.lock.is_none() {
+            return fault("estate.lock", "is missing; `estate.split_wall` needs the corpus's `corpus.lock.json`");
         }
         if self.estate.token_secret_env.is_empty() {
             return fault("estate.token_secret_env", "must name an environment variable");

@@ -57,6 +57,14 @@ pub struct EstateConfig {
     pub cases: Option<Vec<String>>,
     /// The commit recipe of the estate's repositories, `sealed` or `reference`; stated in the evidence.
     pub recipe: String,
+    /// Whether a task is refused unless its `metadata.split` is the split of its case, by the lock; tasks of eval cases
+    /// are refused altogether, unless `evaluation` is true.
+    pub split_wall: bool,
+    /// Whether this server is there for evaluation: then tasks of eval cases pass the wall. Also `gsj serve --evaluation`.
+    pub evaluation: bool,
+    /// The corpus's `corpus.lock.json`, which tells each case's split. Needed by `split_wall`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock: Option<PathBuf>,
     /// URL of a retrieval service elsewhere. gsj serves retrieval itself; the value is only compared with requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mcp_url_base: Option<String>,
@@ -79,6 +87,9 @@ impl Default for EstateConfig {
             full_url_for: None,
             cases: None,
             recipe: "sealed".into(),
+            split_wall: false,
+            evaluation: false,
+            lock: None,
             mcp_url_base: None,
             serving_base_url: None,
             model: None,

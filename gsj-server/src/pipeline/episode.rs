@@ -21,7 +21,7 @@ use super::{
 use crate::{
     config::WorkspacePolicy,
     id::SessionId,
-    request::TaskRequest,
+    request::{Detail, TaskRequest},
     shared::Shared,
     state::SessionState,
     store::{RunKey, SessionRow, StoreError, TaskRow},
@@ -355,10 +355,15 @@ impl Course {
     fn read(&mut self, shared: &Shared, task: &TaskRow) -> Result<TaskRequest, String> {
         let stored: serde_json::Value =
             serde_json::from_str(&task.request).map_err(|error| format!("read the stored request: {error}"))?;
-        let request = shared.read_request(&stored).map_err(|details| {
-            let first = details.first().map(|detail| format!("{} ({:?})", detail.msg, detail.loc)).unwrap_or_default();
+        let refused = |detail: Option<&Detail>| {
+            let first = detail.map(|detail| format!("{} ({:?})", detail.msg, detail.loc)).unwrap_or_default();
             format!("the stored request is no longer accepted by this server's configuration: {first}")
-        })?;
+        };
+        let request = shared.read_request(&stored).map_err(|details| refused(details.first()))?;
+        // A case may have moved between the splits, or the server been started for something else, since it was taken.
+        if let Some(refusal) = shared.refusal(&request) {
+            return Err(refused(Some(&refusal)));
+        }
         let mut metadata = members(&request.metadata);
         metadata.insert("session_id", self.session.as_str().to_owned());
         metadata.insert("task_id", self.key.task.as_str().to_owned());

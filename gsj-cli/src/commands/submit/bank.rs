@@ -37,9 +37,9 @@ pub(super) struct FromBank {
     /// Every row; of a bank with both splits those of --split
     #[arg(long, requires = "from_bank")]
     all: bool,
-    /// Only rows of this split
-    #[arg(long, value_enum, requires = "all")]
-    split: Option<SplitArg>,
+    /// With --all only rows of this split; with --case the split that the task states
+    #[arg(long, value_enum, conflicts_with_all = ["request", "row", "rows"])]
+    pub(super) split: Option<SplitArg>,
 }
 
 fn range(text: &str) -> Result<Range<u64>, String> {
@@ -76,10 +76,7 @@ impl FromBank {
         for row in bank.rows(range.clone()) {
             *splits.entry(row.usage()?.split).or_insert(0_u64) += 1;
         }
-        let split = self.split.map(|split| match split {
-            SplitArg::Train => Split::Train,
-            SplitArg::Eval => Split::Eval,
-        });
+        let split = self.split.map(SplitArg::split);
         if self.all && split.is_none() && splits.len() > 1 {
             let both = splits.iter().map(|(split, count)| format!("{count} {split}")).collect::<Vec<_>>().join(" and ");
             return Err(CliError::usage(format!("`{}` holds both splits, {both} tasks", path.display()))

@@ -173,6 +173,9 @@ fn request(args: &Args, config: &Config) -> Result<(String, serde_json::Value, u
     let agent = args.agent.clone().unwrap_or_else(|| config.harness.agent.clone());
     let mut task = TaskRequest::new(&task_id, prompt, agent, case, timestep);
     task.num_samples = args.episodes;
+    if let Some(split) = args.from_bank.split {
+        task.metadata.insert("split".to_owned(), split.split().as_str().into());
+    }
     let timeout = args.timeout.unwrap_or(config.limits.timeout_s);
     task.timeout_seconds = timeout;
     let body = serde_json::to_value(&task).map_err(|error| CliError::new(Kind::Failed, error.to_string()))?;
