@@ -155,6 +155,7 @@ impl Place {
     }
 
     pub(crate) fn finding(&self, rule: &'static str, ok: bool, detail: impl Into<String>) -> Finding {
+        debug_assert!(rules::find(rule).is_some(), "{rule} is not in the catalogue");
         Finding {
             rule,
             scope: self.scope.clone(),

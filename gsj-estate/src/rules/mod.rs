@@ -1,5 +1,6 @@
-//! Every rule of the corpus contract: what it means, why it matters, what to do.
+//! Every rule of a corpus and of what is built from it: what it means, why it matters, what to do.
 
+mod built;
 mod cases;
 mod corpus;
 mod pages;
@@ -7,7 +8,7 @@ mod prompts;
 
 pub use pages::{RulePage, rule_pages};
 
-/// A rule that [`validate()`](crate::validate()) checks, and that a [`Finding`](crate::Finding) names.
+/// A rule that [`validate()`](crate::validate()), or `verify.*` [`verify()`](crate::verify()), checks, and that a [`Finding`](crate::Finding) names.
 ///
 /// ```
 /// let rule = gsj_estate::RULES.iter().find(|rule| rule.id == "page.prefix").expect("in the catalogue");
@@ -53,10 +54,10 @@ impl Rule {
     }
 }
 
-/// All rules, in the order in which a corpus is checked.
+/// All rules: those of a corpus in the order in which it is checked, then those of what is built from it.
 pub const RULES: &[Rule] = &ALL;
 
-const PARTS: [&[Rule]; 3] = [corpus::RULES, cases::RULES, prompts::RULES];
+const PARTS: [&[Rule]; 4] = [corpus::RULES, cases::RULES, prompts::RULES, built::RULES];
 
 static ALL: [Rule; total()] = joined();
 

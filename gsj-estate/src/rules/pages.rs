@@ -31,8 +31,9 @@ pub fn rule_pages() -> Vec<RulePage> {
 fn index() -> String {
     let opening = format!(
         "# Rules of a corpus\n\n{NOTICE}\n\n\
-         `gsj estate validate --corpus DIR` checks all of them in one run, and names the rule with each finding. \
-         [Making a corpus](../corpus.md) shows the folder as a whole.\n\n\
+         `gsj estate validate --corpus DIR` checks all of a corpus's in one run, and names the rule with each finding. \
+         [Making a corpus](../corpus.md) shows the folder as a whole. The rules `verify.*` are of `gsj estate verify`, \
+         which looks at what was built from it ([the estate](../estate.md)).\n\n\
          | rule | a failing finding says that |\n|---|---|\n"
     );
     let row = |rule: &Rule| format!("| [`{}`]({}#{}) | {} |\n", rule.id, rule.page(), anchor(rule.id), rule.meaning);
@@ -50,6 +51,7 @@ fn about(group: &str) -> &'static str {
         "ts" => "a timestep's folder",
         "page" => "page files",
         "prompts" => "`prompts.yaml`",
+        "verify" => "what was built from a corpus: repositories, lock, task bank and retrieval service",
         _ => "files that cannot be read",
     }
 }

@@ -94,6 +94,24 @@ fn the_ids_of_rules_stay() {
     prompts.text
     prompts.free-id
     prompts.dup
+    verify.lock
+    verify.lock-corpus
+    verify.lock-case
+    verify.split
+    verify.ids
+    verify.clone
+    verify.objects
+    verify.refs
+    verify.other-refs
+    verify.head
+    verify.branch
+    verify.prefix
+    verify.mcp
+    verify.mcp-cases
+    verify.mcp-facts
+    verify.mcp-text
+    verify.taskbank
+    verify.taskbank-rows
     ");
 }
 
