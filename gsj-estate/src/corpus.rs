@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 pub struct Corpus {
     /// The corpus folder.
     pub root: PathBuf,
+    /// Where the lock and the task bank are: the corpus folder, unless [`Self::with_lock_dir`] names another.
+    pub lock_dir: PathBuf,
     /// What `corpus.yaml` says.
     pub settings: Settings,
     /// The bytes of `AGENTS.md`.
@@ -156,6 +158,12 @@ pub enum PromptSource {
 }
 
 impl Corpus {
+    /// Keeps lock and task bank in another folder, so that the corpus folder need not be written to.
+    #[must_use]
+    pub fn with_lock_dir(self, lock_dir: PathBuf) -> Self {
+        Self { lock_dir, ..self }
+    }
+
     /// Reads and validates a corpus.
     ///
     /// # Errors

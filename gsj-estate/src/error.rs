@@ -56,9 +56,9 @@ pub enum EstateError {
         what: String,
     },
     /// There is no lock yet.
-    #[error("corpus `{}` has no {LOCK_FILE}; `gsj estate scaffold` writes it", root.display())]
+    #[error("`{}` has no {LOCK_FILE}; `gsj estate scaffold` writes it", root.display())]
     NoLock {
-        /// The corpus folder.
+        /// The corpus folder, or the one that the lock is kept in.
         root: PathBuf,
     },
     /// The lock is of another state of the corpus.

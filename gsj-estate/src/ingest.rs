@@ -24,13 +24,13 @@ pub struct Ingested {
 
 /// Tells the service to read the corpus anew, and waits until it serves every case by the commit that the lock has.
 ///
-/// A service that does not tell commits is taken to be right once a run that began after our trigger is over.
+/// `lock_dir` is the folder of the lock, usually the corpus folder. A service that does not tell commits is taken to be right once a run that began after our trigger is over.
 ///
 /// # Errors
 /// Fails when there is no lock, when the service refuses, cannot be reached or says that it failed, and when the commits
 /// are not there in time; then it names cases.
-pub fn ingest(corpus: &Path, service: &Service) -> Result<Ingested, EstateError> {
-    let lock = Lock::read(corpus)?.ok_or_else(|| EstateError::NoLock { root: corpus.to_owned() })?;
+pub fn ingest(lock_dir: &Path, service: &Service) -> Result<Ingested, EstateError> {
+    let lock = Lock::read(lock_dir)?.ok_or_else(|| EstateError::NoLock { root: lock_dir.to_owned() })?;
     let wanted = service::main_commits(&lock);
     let asked = service.open()?;
     let started = Instant::now();

@@ -242,8 +242,8 @@ pub(crate) fn write(
     options: &ScaffoldOptions,
     repos: &[RepoMade],
 ) -> Result<String, EstateError> {
-    let path = corpus.root.join(LOCK_FILE);
-    let mut lock = Lock::read(&corpus.root)?.unwrap_or(Lock { path, document: Map::new() });
+    let path = corpus.lock_dir.join(LOCK_FILE);
+    let mut lock = Lock::read(&corpus.lock_dir)?.unwrap_or(Lock { path, document: Map::new() });
     let kept = lock.document.remove("cases").filter(|_| options.partial);
     let mut cases = match kept {
         Some(Value::Object(cases)) => cases,

@@ -89,8 +89,8 @@ pub fn scaffold(corpus: &Corpus, options: &ScaffoldOptions) -> Result<Scaffolded
         return Err(EstateError::Owner { owner: owner.to_owned() });
     }
     // Two runs at once would write each other's files.
-    let _turn = if options.dry_run { None } else { Some(Turn::take(&corpus.root)?) };
-    let before = Lock::read(&corpus.root)?;
+    let _turn = if options.dry_run { None } else { Some(Turn::take(&corpus.lock_dir)?) };
+    let before = Lock::read(&corpus.lock_dir)?;
     if let Some(before) = before.as_ref().filter(|_| options.partial) {
         lock::check_partial(corpus, before, owner, options.recipe)?;
     }

@@ -77,13 +77,13 @@ fn split(split: Split) -> gsj_tables::Split {
 /// Fails when there is no lock, when the lock lacks a case or has it in the other split, when a value is too long for a
 /// table, or when writing fails. A dry run needs no lock and writes nothing.
 pub fn taskbank(corpus: &Corpus, dry_run: bool) -> Result<BankMade, EstateError> {
-    let path = corpus.root.join(BANK_FILE);
+    let path = corpus.lock_dir.join(BANK_FILE);
     if dry_run {
         let mut counts = Counts::default();
         task_rows(corpus).for_each(|row| counts.add(row.split));
         return Ok(BankMade { path, counts, sha256: None, changed: false });
     }
-    let _turn = Turn::take(&corpus.root)?;
+    let _turn = Turn::take(&corpus.lock_dir)?;
     let lock = locked(corpus)?;
     let beside = Beside::write(&path, task_rows(corpus))?;
     publish(beside, lock, &mut |_| Ok(()))
@@ -92,14 +92,16 @@ pub fn taskbank(corpus: &Corpus, dry_run: bool) -> Result<BankMade, EstateError>
 /// Makes a bank of one split's tasks in a file of its own, outside of the corpus folder. The lock does not know of it.
 ///
 /// # Errors
-/// As [`taskbank`]; also when the file would stand in the corpus folder, where a partial bank may never be.
+/// As [`taskbank`]; also when the file would stand in the corpus folder or in the whole bank's place, where a partial bank
+/// may never be.
 pub fn split_bank(corpus: &Corpus, wanted: Split, path: &Path) -> Result<BankMade, EstateError> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let real = |folder: &Path| fs::canonicalize(folder).map_err(|error| EstateError::file("find", folder, error));
-    if real(folder)?.starts_with(real(&corpus.root)?) {
+    let whole = path.file_name() == Some(BANK_FILE.as_ref()) && real(folder)? == real(&corpus.lock_dir)?;
+    if whole || real(folder)?.starts_with(real(&corpus.root)?) {
         return Err(EstateError::PartialBank { path: path.to_owned() });
     }
-    let _turn = Turn::take(&corpus.root)?;
+    let _turn = Turn::take(&corpus.lock_dir)?;
     locked(corpus)?;
     let beside = Beside::write(path, task_rows(corpus).filter(|row| row.split == split(wanted)))?;
     let changed = digest(path)?.as_deref() != Some(beside.sha256.as_str());
@@ -112,8 +114,8 @@ pub fn split_bank(corpus: &Corpus, wanted: Split, path: &Path) -> Result<BankMad
 
 /// The lock, which must have every case of the corpus in its split.
 fn locked(corpus: &Corpus) -> Result<Lock, EstateError> {
-    let Some(lock) = Lock::read(&corpus.root)? else {
-        return Err(EstateError::NoLock { root: corpus.root.clone() });
+    let Some(lock) = Lock::read(&corpus.lock_dir)? else {
+        return Err(EstateError::NoLock { root: corpus.lock_dir.clone() });
     };
     /// So many say enough.
     const MOST: usize = 10;

@@ -128,19 +128,83 @@ fn exit_codes_tell_who_is_at_fault() {
     refused(&mut in_folder("verify", home.path()), 1, &["root.stray"]);
 }
 
+/// A command whose corpus folder cannot be written to, whoever runs it; absent where root may not make mounts.
+fn over_read_only(corpus: &Path, command: &Command) -> Option<Command> {
+    let mut wrapped = if rustix::process::geteuid().is_root() {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["-m", "--propagation", "private", "sh", "-c"]);
+        unshare.arg("set -e; mount --bind \"$0\" \"$0\"; mount -o remount,bind,ro \"$0\"; exec \"$@\"").arg(corpus);
+        if !output(Command::new(unshare.get_program()).args(unshare.get_args()).arg("true")).status.success() {
+            eprintln!("SKIPPED: no read-only mount can be made here");
+            return None;
+        }
+        unshare
+    } else {
+        assert!(Command::new("chmod").args(["-R", "a-w"]).arg(corpus).status().unwrap().success());
+        let mut env = Command::new("env");
+        env.arg("--");
+        env
+    };
+    wrapped.arg(command.get_program()).args(command.get_args());
+    Some(wrapped)
+}
+
 #[test]
-fn all_killed_at_any_moment_and_run_again_gives_the_same_estate() {
+fn a_corpus_that_cannot_be_written_to_has_its_lock_elsewhere() {
+    let home = copied(&fixture("corpus"));
+    let (corpus, state) = (home.path().join("corpus"), home.path().join("state"));
+    let before = snapshot(&corpus);
+    let run =
+        |args: &[&str]| over_read_only(&corpus, in_folder("all", home.path()).args(args)).map(|mut c| output(&mut c));
+    let Some(refused) = run(&["--skip-ingest"]) else { return };
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+    assert!(text(&refused).contains("corpus.lock.json") && text(&refused).contains("--lock-dir"), "{}", text(&refused));
+    let repos = home.path().join("repos");
+    let built = snapshot(&repos);
+    assert!(!built.is_empty(), "the repositories are there, with their ids");
+
+    let ran = run(&["--skip-ingest", "--lock-dir", state.to_str().unwrap()]).unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    assert!(snapshot(&corpus) == before && snapshot(&repos) == built);
+    let made: Vec<String> =
+        fs::read_dir(&state).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(
+        made.len() == 2 && made.iter().all(|n| ["corpus.lock.json", "taskbank.parquet"].contains(&&n[..])),
+        "{made:?}"
+    );
+    assert!(Command::new("chmod").args(["-R", "u+w"]).arg(&corpus).status().unwrap().success());
+    let plain = copied(&fixture("corpus"));
+    assert_eq!(output(in_folder("all", plain.path()).arg("--skip-ingest")).status.code(), Some(0));
+    for name in ["corpus.lock.json", "taskbank.parquet"] {
+        assert!(
+            fs::read(state.join(name)).unwrap() == fs::read(plain.path().join("corpus").join(name)).unwrap(),
+            "{name}"
+        );
+    }
+}
+
+/// Kills a phase at moments spread over its whole run, and runs it again, from the state that `before` leaves.
+fn killed_and_run_again(name: &str, more: &[&str], before: &[&str]) {
     let moments: u32 = if std::env::var_os("GSJ_TEST_STATE").is_some() { 100 } else { 10 };
-    let undisturbed = copied(&fixture("corpus"));
+    // The bank has no place but the corpus folder.
+    let command = |name: &str, home: &Path| if name == "taskbank" { phase(name, home) } else { in_folder(name, home) };
+    let prepared = || {
+        let home = copied(&fixture("corpus"));
+        for name in before {
+            assert_eq!(output(&mut command(name, home.path())).status.code(), Some(0), "{name}");
+        }
+        home
+    };
+    let undisturbed = prepared();
     let started = Instant::now();
-    assert_eq!(output(in_folder("all", undisturbed.path()).arg("--skip-ingest")).status.code(), Some(0));
+    assert_eq!(output(command(name, undisturbed.path()).args(more)).status.code(), Some(0));
     let whole = started.elapsed().max(Duration::from_millis(20));
     let wanted = estate(undisturbed.path());
     let mut killed = 0;
     for moment in 0..moments {
-        let home = copied(&fixture("corpus"));
-        let mut child = in_folder("all", home.path())
-            .arg("--skip-ingest")
+        let home = prepared();
+        let mut child = command(name, home.path())
+            .args(more)
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null())
             .spawn()
@@ -148,9 +212,24 @@ fn all_killed_at_any_moment_and_run_again_gives_the_same_estate() {
         std::thread::sleep(whole * moment / moments);
         drop(child.kill());
         killed += u32::from(!child.wait().unwrap().success());
-        let ran = output(in_folder("all", home.path()).arg("--skip-ingest"));
+        let ran = output(command(name, home.path()).args(more));
         assert_eq!(ran.status.code(), Some(0), "moment {moment}: {}", text(&ran));
         assert!(estate(home.path()) == wanted, "moment {moment} left another estate");
     }
     assert!(killed > 0, "no run was killed before its end");
+}
+
+#[test]
+fn all_killed_at_any_moment_and_run_again_gives_the_same_estate() {
+    killed_and_run_again("all", &["--skip-ingest"], &[]);
+}
+
+#[test]
+fn scaffold_killed_at_any_moment_and_run_again_gives_the_same_estate() {
+    killed_and_run_again("scaffold", &[], &[]);
+}
+
+#[test]
+fn taskbank_killed_at_any_moment_and_run_again_gives_the_same_estate() {
+    killed_and_run_again("taskbank", &[], &["scaffold"]);
 }

@@ -61,6 +61,7 @@ pub(crate) fn read(root: &Path, only: Option<&[String]>) -> Result<(Report, Opti
     })?;
     let corpus = level.map(|level| Corpus {
         root: root.to_owned(),
+        lock_dir: root.to_owned(),
         settings: level.settings,
         agents_md: level.agents_md,
         skills: level.skills,

@@ -38,7 +38,7 @@ pub(super) fn check(corpus: &Corpus, lock: &Lock, found: &mut Found) {
     }
     let mut digest = Sha256::new();
     let digested =
-        File::open(corpus.root.join(BANK_FILE)).and_then(|mut file| io::copy(&mut file, &mut Sink(&mut digest)));
+        File::open(corpus.lock_dir.join(BANK_FILE)).and_then(|mut file| io::copy(&mut file, &mut Sink(&mut digest)));
     if let Err(error) = digested {
         found.fail(&place, "verify.taskbank", format!("{BANK_FILE} cannot be read: {error}"));
         return;
@@ -58,7 +58,7 @@ pub(super) fn check(corpus: &Corpus, lock: &Lock, found: &mut Found) {
 #[cfg(feature = "taskbank")]
 fn rows(corpus: &Corpus, block: &LockedBank, found: &mut Found) {
     let place = Place::corpus("taskbank rows").of_file(BANK_FILE);
-    let bank = match Bank::open(&corpus.root.join(BANK_FILE)) {
+    let bank = match Bank::open(&corpus.lock_dir.join(BANK_FILE)) {
         Ok(bank) => bank,
         Err(error) => return found.fail(&place, "verify.taskbank-rows", error.to_string()),
     };

@@ -61,7 +61,7 @@ pub fn verify(corpus: &Corpus, options: &VerifyOptions) -> Result<Report, Estate
     if !is_owner(owner) {
         return Err(EstateError::Owner { owner: owner.to_owned() });
     }
-    let lock = Lock::read(&corpus.root)?.ok_or_else(|| EstateError::NoLock { root: corpus.root.clone() })?;
+    let lock = Lock::read(&corpus.lock_dir)?.ok_or_else(|| EstateError::NoLock { root: corpus.lock_dir.clone() })?;
     let recipe = lock.recipe()?;
     let shared = Shared::of(corpus)?;
     let session = options.host.open(owner)?;

@@ -1,7 +1,7 @@
 //! Nothing of the caller's surroundings reaches an id, and nothing outside the target is written.
 
 use crate::support::{build, child, git, json, snapshot, synthetic};
-use gsj_estate::Recipe;
+use gsj_estate::{Corpus, Recipe, ScaffoldOptions, scaffold};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,16 @@ use tempfile::TempDir;
 
 const ROOT: &str = "GSJ_ESTATE_TEST_ROOT";
 const BASE: &str = "GSJ_ESTATE_TEST_BASE";
+const LOCKS: &str = "GSJ_ESTATE_TEST_LOCKS";
 
 #[test]
 #[ignore = "a process that the test below starts in hostile surroundings"]
 fn scaffolds_both_recipes() {
     let path = |name| std::env::var_os(name).map(PathBuf::from);
-    if let (Some(root), Some(base)) = (path(ROOT), path(BASE)) {
+    if let (Some(root), Some(base), Some(locks)) = (path(ROOT), path(BASE), path(LOCKS)) {
         for recipe in [Recipe::Reference, Recipe::Sealed] {
-            build(&root, &base.join(recipe.as_str()), recipe);
+            let corpus = Corpus::read(&root).expect("passes").with_lock_dir(locks.clone());
+            scaffold(&corpus, &ScaffoldOptions::folder(&base.join(recipe.as_str()), recipe)).expect("scaffolds");
         }
     }
 }
@@ -48,7 +50,7 @@ fn writable(folder: &Path) {
 #[test]
 fn hostile_surroundings_move_no_id_and_are_not_written_to() {
     let (root, base, home) = (synthetic(2), TempDir::new().expect("folder"), TempDir::new().expect("folder"));
-    let calm = TempDir::new().expect("folder");
+    let (calm, locks) = (TempDir::new().expect("folder"), TempDir::new().expect("folder"));
     for recipe in [Recipe::Reference, Recipe::Sealed] {
         build(root.path(), &calm.path().join(recipe.as_str()), recipe);
     }
@@ -86,6 +88,7 @@ fn hostile_surroundings_move_no_id_and_are_not_written_to() {
         ("GIT_CONFIG_GLOBAL", home.path().join(".gitconfig")),
         (ROOT, root.path().to_owned()),
         (BASE, base.path().to_owned()),
+        (LOCKS, locks.path().to_owned()),
     ] {
         command.env(name, value);
     }
@@ -109,8 +112,6 @@ fn hostile_surroundings_move_no_id_and_are_not_written_to() {
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     assert!(snapshot(base.path()) == snapshot(calm.path()), "another estate");
     assert!(snapshot(home.path()) == before, "the caller's own files were written");
-    let lock = json(&root.path().join("corpus.lock.json"));
-    assert_eq!(lock["corpus"]["recipe"], "sealed");
-    fs::remove_file(root.path().join("corpus.lock.json")).expect("removes");
+    assert_eq!(json(&locks.path().join("corpus.lock.json"))["corpus"]["recipe"], "sealed");
     assert!(snapshot(root.path()) == source, "the corpus was written");
 }

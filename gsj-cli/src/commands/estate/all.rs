@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use gsj_estate::taskbank;
 
-use super::place::{self, BuildArgs, CorpusArgs, HostArgs, ServiceArgs};
+use super::place::{self, BuildArgs, CorpusArgs, HostArgs, LockArgs, ServiceArgs};
 use super::{ingest, report, scaffold as scaffolding, taskbank as taskbanking, verify};
 use crate::error::CliError;
 use crate::output::FormatArg;
@@ -15,6 +15,8 @@ use crate::terminal::progress;
 pub(super) struct Args {
     #[command(flatten)]
     corpus: CorpusArgs,
+    #[command(flatten)]
+    lock: LockArgs,
     #[command(flatten)]
     host: HostArgs,
     #[command(flatten)]
@@ -38,7 +40,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
     if !found.passed() {
         return Ok(ExitCode::from(1));
     }
-    let corpus = match args.corpus.read(format)? {
+    let corpus = match args.corpus.read(&args.lock, format)? {
         Ok(corpus) => corpus,
         Err(code) => return Ok(code),
     };

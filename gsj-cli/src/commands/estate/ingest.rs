@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use gsj_estate::{Corpus, ingest};
 
-use super::place::{self, CorpusArgs, ServiceArgs};
+use super::place::{self, CorpusArgs, LockArgs, ServiceArgs};
 use crate::error::CliError;
 use crate::output::{self, Format, FormatArg};
 use crate::terminal::{GREEN, paint, progress};
@@ -14,6 +14,8 @@ use crate::terminal::{GREEN, paint, progress};
 pub(super) struct Args {
     #[command(flatten)]
     corpus: CorpusArgs,
+    #[command(flatten)]
+    lock: LockArgs,
     #[command(flatten)]
     service: ServiceArgs,
     /// Say what would be asked, and ask nothing
@@ -28,7 +30,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
     let format = args.format.resolve();
-    match args.corpus.read(format)? {
+    match args.corpus.read(&args.lock, format)? {
         Ok(corpus) => tell(&corpus, &args.service, args.dry_run, args.skip_ingest, format).map(|()| ExitCode::SUCCESS),
         Err(code) => Ok(code),
     }
@@ -55,7 +57,7 @@ pub(super) fn tell(
         return Ok(());
     }
     progress(&format!("ingest: waiting for {}", service.url));
-    let done = ingest(&corpus.root, &service).map_err(|error| place::of(&error))?;
+    let done = ingest(&corpus.lock_dir, &service).map_err(|error| place::of(&error))?;
     match format {
         Format::Json => output::json(&done),
         Format::Human => {

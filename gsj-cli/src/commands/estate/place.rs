@@ -28,6 +28,24 @@ pub(super) struct CorpusArgs {
     pub(super) only: Vec<String>,
 }
 
+/// Where lock and task bank are.
+#[derive(Debug, clap::Args)]
+pub(super) struct LockArgs {
+    /// Folder of lock and task bank, for a corpus folder that cannot be written to [default: the corpus folder]
+    #[arg(long, value_name = "DIR")]
+    lock_dir: Option<PathBuf>,
+}
+
+impl LockArgs {
+    /// The corpus, with its lock where it was asked to be.
+    pub(super) fn place(&self, corpus: Corpus) -> Result<Corpus, CliError> {
+        let Some(folder) = &self.lock_dir else { return Ok(corpus) };
+        std::fs::create_dir_all(folder)
+            .map_err(|error| CliError::usage(format!("--lock-dir: make `{}`: {error}", folder.display())))?;
+        Ok(corpus.with_lock_dir(folder.clone()))
+    }
+}
+
 impl CorpusArgs {
     pub(super) fn is_partial(&self) -> bool {
         !self.only.is_empty()
@@ -42,14 +60,14 @@ impl CorpusArgs {
     }
 
     /// Reads the corpus; one that does not pass has its table printed and gives the exit code.
-    pub(super) fn read(&self, format: Format) -> Result<Result<Corpus, ExitCode>, CliError> {
+    pub(super) fn read(&self, lock: &LockArgs, format: Format) -> Result<Result<Corpus, ExitCode>, CliError> {
         if !self.corpus.is_dir() {
             return Err(CliError::usage(format!("`{}` is not a folder", self.corpus.display())));
         }
         let read =
             if self.is_partial() { Corpus::read_only(&self.corpus, &self.only) } else { Corpus::read(&self.corpus) };
         match read {
-            Ok(corpus) => Ok(Ok(corpus)),
+            Ok(corpus) => lock.place(corpus).map(Ok),
             Err(EstateError::Invalid { report, .. }) => {
                 report::print("validate", &report, format);
                 Ok(Err(ExitCode::from(1)))
@@ -79,7 +97,7 @@ impl BuildArgs {
         host: &HostArgs,
         dry_run: bool,
     ) -> Result<Scaffolded, CliError> {
-        let mut options = ScaffoldOptions::new(host.resolve(corpus, true)?, recipe(self.recipe, &which.corpus)?);
+        let mut options = ScaffoldOptions::new(host.resolve(corpus, true)?, recipe(self.recipe, &corpus.lock_dir)?);
         options.owner_override.clone_from(&host.owner_override);
         options.partial = which.is_partial();
         options.keep_forgotten = self.keep_forgotten;
@@ -194,16 +212,30 @@ enum RecipeArg {
 }
 
 /// The recipe asked for, or the one that the lock or its absence says.
-fn recipe(asked: Option<RecipeArg>, corpus: &Path) -> Result<Recipe, CliError> {
+fn recipe(asked: Option<RecipeArg>, lock_dir: &Path) -> Result<Recipe, CliError> {
     match asked {
         Some(RecipeArg::Sealed) => Ok(Recipe::Sealed),
         Some(RecipeArg::Reference) => Ok(Recipe::Reference),
-        None => gsj_estate::default_recipe(corpus).usage(),
+        None => gsj_estate::default_recipe(lock_dir).usage(),
     }
 }
 
 /// An error of the library with its exit code: what another machine did is told apart from what was asked of us.
 pub(super) fn of(error: &EstateError) -> CliError {
     let kind = if error.is_remote() { Kind::Server } else { Kind::Usage };
-    CliError::from_error(kind, error)
+    let fault = CliError::from_error(kind, error);
+    let generated = |path: &Path| {
+        path.file_name()
+            .is_some_and(|name| [gsj_estate::LOCK_FILE, gsj_estate::BANK_FILE].iter().any(|own| name == *own))
+    };
+    match error {
+        EstateError::File { path, source, .. } if generated(path) && is_closed(source) => {
+            fault.hint("--lock-dir DIR keeps lock and task bank outside of a corpus folder that cannot be written to")
+        }
+        _ => fault,
+    }
+}
+
+fn is_closed(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem)
 }

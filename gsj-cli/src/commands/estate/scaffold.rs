@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use gsj_estate::{Corpus, Recipe, ScaffoldOptions, Scaffolded, scaffold};
 
-use super::place::{BuildArgs, CorpusArgs, HostArgs};
+use super::place::{BuildArgs, CorpusArgs, HostArgs, LockArgs};
 use crate::error::{CliError, Context as _};
 use crate::output::{self, Format, FormatArg};
 use crate::terminal::{DIM, GREEN, paint, warn};
@@ -15,6 +15,8 @@ use crate::terminal::{DIM, GREEN, paint, warn};
 pub(super) struct Args {
     #[command(flatten)]
     corpus: CorpusArgs,
+    #[command(flatten)]
+    lock: LockArgs,
     #[command(flatten)]
     host: HostArgs,
     #[command(flatten)]
@@ -28,7 +30,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
     let format = args.format.resolve();
-    let corpus = match args.corpus.read(format)? {
+    let corpus = match args.corpus.read(&args.lock, format)? {
         Ok(corpus) => corpus,
         Err(code) => return Ok(code),
     };

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use gsj_estate::{BankMade, Corpus, EstateError, Split};
 
+use super::place::LockArgs;
 use super::report;
 use crate::error::{CliError, Context as _};
 use crate::output::{self, Format, FormatArg};
@@ -18,6 +19,8 @@ pub(super) struct Args {
     /// The corpus folder.
     #[arg(long)]
     corpus: PathBuf,
+    #[command(flatten)]
+    lock: LockArgs,
     /// Count the tasks and write nothing; needs no lock
     #[arg(long, conflicts_with = "split")]
     dry_run: bool,
@@ -43,6 +46,16 @@ pub(crate) enum SplitArg {
     Eval,
 }
 
+impl SplitArg {
+    /// As task banks have it.
+    pub(crate) fn split(self) -> gsj_tables::Split {
+        match self {
+            Self::Train => gsj_tables::Split::Train,
+            Self::Eval => gsj_tables::Split::Eval,
+        }
+    }
+}
+
 pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
     if args.only.is_some() {
         return Err(CliError::usage("--only: a task bank of some cases must never exist")
@@ -53,7 +66,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
             report::print("taskbank", &found, args.format.resolve());
             return Ok(ExitCode::from(1));
         }
-        read => read.usage()?,
+        read => args.lock.place(read.usage()?)?,
     };
     let made = match (args.split, &args.out) {
         (Some(split), Some(out)) => {

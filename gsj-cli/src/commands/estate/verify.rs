@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use gsj_estate::{Corpus, VerifyOptions, verify};
 
-use super::place::{self, CorpusArgs, HostArgs, ServiceArgs};
+use super::place::{self, CorpusArgs, HostArgs, LockArgs, ServiceArgs};
 use super::report;
 use crate::error::CliError;
 use crate::output::{Format, FormatArg};
@@ -15,6 +15,8 @@ use crate::terminal::progress;
 pub(super) struct Args {
     #[command(flatten)]
     corpus: CorpusArgs,
+    #[command(flatten)]
+    lock: LockArgs,
     #[command(flatten)]
     host: HostArgs,
     #[command(flatten)]
@@ -28,7 +30,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
     let format = args.format.resolve();
-    match args.corpus.read(format)? {
+    match args.corpus.read(&args.lock, format)? {
         Ok(corpus) => check(&corpus, &args.corpus, &args.host, &args.service, args.skip_ingest, format),
         Err(code) => Ok(code),
     }
