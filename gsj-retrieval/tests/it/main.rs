@@ -3,6 +3,7 @@
 mod independence;
 mod kills;
 mod light;
+mod parallel;
 mod ranking;
 mod reindex;
 mod scope;
