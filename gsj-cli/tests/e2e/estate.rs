@@ -128,6 +128,77 @@ fn exit_codes_tell_who_is_at_fault() {
     refused(&mut in_folder("verify", home.path()), 1, &["root.stray"]);
 }
 
+/// A case's folder, in whichever split it stands.
+fn case_folder(corpus: &Path, case: &str) -> PathBuf {
+    let found =
+        ["train", "eval"].map(|split| corpus.join(split).join("cases").join(case)).into_iter().find(|p| p.is_dir());
+    found.unwrap()
+}
+
+#[test]
+fn every_change_of_the_corpus_followed_by_all_ends_in_a_clean_verify() {
+    for recipe in ["sealed", "reference"] {
+        let home = copied(&fixture("corpus"));
+        let corpus = home.path().join("corpus");
+        let all = |what: &str| {
+            let ran = output(in_folder("all", home.path()).args(["--skip-ingest", "--recipe", recipe]));
+            assert_eq!(ran.status.code(), Some(0), "{recipe}, {what}: {}", text(&ran));
+            let lock = json(&corpus.join("corpus.lock.json"));
+            let cases = lock["cases"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+            let rows =
+                output(gsj().args(["estate", "bank", "show", "--format", "json"]).arg(corpus.join("taskbank.parquet")));
+            let rows: Value = serde_json::from_slice(&rows.stdout).unwrap();
+            assert_eq!(rows["rows"], lock["taskbank"]["rows"], "{recipe}, {what}");
+            cases
+        };
+        let first = all("new");
+        let folders = |cases: &[String]| -> Vec<String> {
+            let mut names: Vec<String> = fs::read_dir(home.path().join("repos"))
+                .unwrap()
+                .flat_map(|owner| fs::read_dir(owner.unwrap().path()).unwrap())
+                .map(|repo| repo.unwrap().file_name().into_string().unwrap())
+                .filter(|name| name.ends_with(".git") && !name.ends_with(".full.git"))
+                .map(|name| name.trim_end_matches(".git").to_owned())
+                .collect();
+            names.sort();
+            assert_eq!(names, cases, "the host has the lock's cases and no others");
+            names
+        };
+        folders(&first);
+
+        let from = case_folder(&corpus, &first[0]);
+        let split = if from.starts_with(corpus.join("train")) { "eval" } else { "train" };
+        fs::create_dir_all(corpus.join(split).join("cases")).unwrap();
+        fs::rename(&from, corpus.join(split).join("cases").join(&first[0])).unwrap();
+        assert_eq!(all("a case moved to the other split"), first);
+
+        let from = case_folder(&corpus, &first[0]);
+        fs::rename(&from, from.with_file_name("another-name")).unwrap();
+        let renamed = all("a case renamed");
+        assert!(renamed.contains(&"another-name".to_owned()) && !renamed.contains(&first[0]), "{renamed:?}");
+        folders(&renamed);
+
+        for timestep in fs::read_dir(case_folder(&corpus, "another-name")).unwrap() {
+            let page = timestep.unwrap().path().join("pages/page_0001.md");
+            if page.is_file() {
+                fs::write(page, "edited in every timestep\n").unwrap();
+            }
+        }
+        assert_eq!(all("a page edited in every timestep"), renamed);
+
+        fs::remove_dir_all(case_folder(&corpus, "another-name")).unwrap();
+        for split in ["train", "eval"] {
+            // A split that is there holds a case.
+            if fs::read_dir(corpus.join(split).join("cases")).is_ok_and(|mut cases| cases.next().is_none()) {
+                fs::remove_dir_all(corpus.join(split)).unwrap();
+            }
+        }
+        let deleted = all("a case deleted");
+        assert_eq!(deleted.len(), first.len() - 1);
+        folders(&deleted);
+    }
+}
+
 /// A command whose corpus folder cannot be written to, whoever runs it; absent where root may not make mounts.
 fn over_read_only(corpus: &Path, command: &Command) -> Option<Command> {
     let mut wrapped = if rustix::process::geteuid().is_root() {
