@@ -2,7 +2,8 @@
 
 use crate::arguments;
 use crate::decisions::StatsFilter;
-use crate::{Library, TOOL_NAMES};
+use crate::vectors::Vector;
+use crate::{Library, RetrievalError, TOOL_NAMES};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -42,16 +43,18 @@ impl Outcome {
 }
 
 /// Runs a tool for pages 1..`timestep` of a case. Never fails: what goes wrong is an outcome that says so.
+///
+/// `near` is the vector of a search's query, where the library ranks by vectors.
 pub(crate) fn run(
     library: &Library,
-    case_id: &str,
-    timestep: u32,
+    (case_id, timestep): (&str, u32),
     tool: &str,
     arguments: &Map<String, Value>,
     max_k: u32,
+    near: Option<&Vector>,
 ) -> Outcome {
     let outcome = match tool {
-        "search_case" => search_case(library, case_id, timestep, arguments, max_k),
+        "search_case" => search_case(library, (case_id, timestep), arguments, max_k, near),
         "search_decisions" => search_decisions(library, timestep, arguments, max_k),
         "case_status" => library
             .case_status(case_id, timestep)
@@ -65,13 +68,18 @@ pub(crate) fn run(
 
 fn search_case(
     library: &Library,
-    case_id: &str,
-    timestep: u32,
+    (case_id, timestep): (&str, u32),
     given: &Map<String, Value>,
     max_k: u32,
+    near: Option<&Vector>,
 ) -> Result<Outcome, String> {
     let (query, k) = (arguments::query(given)?, arguments::k(given, max_k)?);
-    let hits = library.search_case(case_id, timestep, query, k).map_err(|error| error.for_episode())?;
+    let hits = library.search_case_near(case_id, timestep, query, near, k).map_err(|error| {
+        if matches!(error, RetrievalError::Embed(_)) {
+            tracing::error!(target: "gsj_retrieval", %error, "a search has no vectors");
+        }
+        error.for_episode()
+    })?;
     Outcome::hits(&hits)
 }
 
@@ -105,10 +113,10 @@ mod tests {
         let library = Library::from_pages(BTreeMap::from([("alpha".to_owned(), pages)])).expect("valid");
         let arguments = Map::from_iter([("query".to_owned(), Value::from("word"))]);
         for tool in ["search_case", "case_status"] {
-            let late = run(&library, "alpha", 900, tool, &arguments, 20);
+            let late = run(&library, ("alpha", 900), tool, &arguments, 20, None);
             assert!(late.is_error && late.texts[0].contains("timestep 900 is outside 1.. "), "{late:?}");
             assert!(!late.texts[0].contains("47"), "{late:?}");
-            let other = run(&library, "gamma", 1, tool, &arguments, 20);
+            let other = run(&library, ("gamma", 1), tool, &arguments, 20, None);
             assert!(other.is_error && other.texts[0].ends_with("unknown case gamma"), "{other:?}");
         }
     }

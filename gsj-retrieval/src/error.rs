@@ -77,6 +77,9 @@ pub enum RetrievalError {
     /// The build was told to stop.
     #[error("the index was not finished: it was told to stop")]
     Stopped,
+    /// An embeddings endpoint gives no vectors.
+    #[error(transparent)]
+    Embed(#[from] crate::embed::EmbedError),
     /// A file is no index of this version.
     #[error("`{path}` is no index of a case, or one of another version; remove it, and it is built anew")]
     NoIndex {
@@ -160,6 +163,7 @@ impl RetrievalError {
                 format!("timestep {timestep} is outside 1.. and the last page of {case_id}")
             }
             Self::UnknownCase { case_id, .. } => format!("unknown case {case_id}"),
+            Self::Embed(_) => "the search is unavailable for now; try again".to_owned(),
             _ => "the token's scope is not served".to_owned(),
         }
     }

@@ -2,14 +2,17 @@
 
 use crate::RetrievalError;
 use crate::decisions::{BUILTIN, DecisionHit, DecisionStats, Decisions, StatsFilter};
+use crate::embed::{EmbedError, Embedder, Session};
 use crate::index::{CaseIndex, Explanation, PageHit, View};
 use crate::progress::Progress;
 use crate::source::{self, Head, Read, RepoSource, Sources};
 use crate::store::{self, Opened, Rebuild};
+use crate::vectors::{Known, Rows, Vector, VectorView, Vectors};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// How many case ids an error lists.
 pub(crate) const LISTED_CASES: usize = 10;
@@ -49,12 +52,16 @@ pub struct Library {
     cases_digest: String,
     /// What opening the store did, for a library that has one.
     opened: Option<Opened>,
+    /// What embedded the cases' sentences, and embeds queries.
+    embedder: Option<Arc<Embedder>>,
 }
 
 /// One case and what is known of it.
 #[derive(Debug)]
 struct Case {
     index: CaseIndex,
+    /// There in every case or in none.
+    vectors: Option<Vectors>,
     head: Head,
 }
 
@@ -99,13 +106,33 @@ impl Library {
         rebuild: Rebuild,
         progress: &Progress,
     ) -> Result<(Self, Opened), RetrievalError> {
-        let (stored, opened) = store::open(folder, &sources, rebuild, progress)?;
-        let cases = stored.into_iter().map(|(id, stored)| (id, Case { index: stored.index, head: stored.head }));
+        Self::stored_near(folder, sources, rebuild, progress, None)
+    }
+
+    /// As [`Self::stored_with`], with the vectors of an embeddings endpoint beside the index. Waits for the endpoint: not to
+    /// be called on a thread that must not wait.
+    ///
+    /// # Errors
+    /// As [`Self::stored_with`], and [`RetrievalError::Embed`]; what was embedded until then is kept and not asked for
+    /// again.
+    pub fn stored_near(
+        folder: &Path,
+        sources: Sources<'_>,
+        rebuild: Rebuild,
+        progress: &Progress,
+        embedder: Option<Arc<Embedder>>,
+    ) -> Result<(Self, Opened), RetrievalError> {
+        let (stored, opened) = store::open(folder, &sources, rebuild, progress, embedder.as_deref())?;
+        let cases = stored.into_iter().map(|(id, stored)| {
+            let store::Stored { index, vectors, head } = stored;
+            (id, Case { index, vectors, head })
+        });
         let library = Self {
             cases: cases.collect(),
             decisions: Decisions::parse(BUILTIN)?,
             cases_digest: opened.fingerprint.clone(),
             opened: Some(opened.clone()),
+            embedder,
         };
         Ok((library, opened))
     }
@@ -122,15 +149,58 @@ impl Library {
     fn from_reads(reads: BTreeMap<String, Read>) -> Result<Self, RetrievalError> {
         let mut cases = BTreeMap::new();
         let heads = reads.iter().map(|(id, read)| (id.clone(), read.head.clone())).collect();
-        let cases_digest = store::fingerprint(&store::code_digest(), &heads);
+        let cases_digest = store::fingerprint(&store::code_digest(), &heads, None);
         for (case_id, Read { pages, head }) in reads {
             if pages.is_empty() {
                 let problem = "there are no pages".to_owned();
                 return Err(RetrievalError::Pages { case_id, problem, origin: "memory".to_owned() });
             }
-            cases.insert(case_id, Case { index: CaseIndex::build(&pages)?, head });
+            cases.insert(case_id, Case { index: CaseIndex::build(&pages)?, vectors: None, head });
         }
-        Ok(Self { cases, decisions: Decisions::parse(BUILTIN)?, cases_digest, opened: None })
+        Ok(Self { cases, decisions: Decisions::parse(BUILTIN)?, cases_digest, opened: None, embedder: None })
+    }
+
+    /// Has every sentence embedded, in memory. Waits for the endpoint: not to be called on a thread that must not wait.
+    ///
+    /// # Errors
+    /// When the endpoint gives no vectors, or `progress` is told to stop.
+    pub fn embedded(mut self, embedder: Arc<Embedder>, progress: &Progress) -> Result<Self, RetrievalError> {
+        let session = Session::new(&embedder)?;
+        let identity = embedder.identity();
+        progress.begin(self.cases.len());
+        let work = |case: &CaseIndex| {
+            let view = u32::try_from(case.page_count()).ok().and_then(|last| case.view(last));
+            let view = view.ok_or(RetrievalError::TooLarge)?;
+            let pages = (1..=view.timestep()).map(|page| view.page(page).unwrap_or_default().to_owned());
+            let mut rows = Rows::new();
+            session.pages(&pages.collect::<Vec<_>>(), &Known::default(), &mut rows, progress)?;
+            rows.bytes(identity).and_then(Vectors::in_memory).ok_or(RetrievalError::TooLarge)
+        };
+        // On a thread of its own, since the caller's may belong to a runtime.
+        let made = std::thread::scope(|scope| {
+            let made = scope.spawn(|| {
+                let vectors = self.cases.values().map(|case| {
+                    let made = work(&case.index)?;
+                    progress.advance(1);
+                    Ok(made)
+                });
+                vectors.collect::<Result<Vec<_>, RetrievalError>>()
+            });
+            made.join().unwrap_or(Err(RetrievalError::Stopped))
+        })?;
+        for (case, vectors) in self.cases.values_mut().zip(made) {
+            case.vectors = Some(vectors);
+        }
+        self.cases_digest = format!("{} {}", self.cases_digest, hex::encode(identity));
+        drop(session);
+        self.embedder = Some(embedder);
+        Ok(self)
+    }
+
+    /// What embeds the queries of this library, if anything does.
+    #[must_use]
+    pub fn embedder(&self) -> Option<&Embedder> {
+        self.embedder.as_deref()
     }
 
     /// Replaces the built-in decisions by those of a file: a JSON list of records with `decision_id`, `court`, `year` and
@@ -170,6 +240,63 @@ impl Library {
         k: usize,
     ) -> Result<Vec<PageHit>, RetrievalError> {
         Ok(self.view(case_id, timestep)?.search(query, k))
+    }
+
+    /// As [`Self::search_case`], also by the vectors of the same pages, for a library that has them: with `near`, the
+    /// query's vector from [`Embedder::query`], pages are found that say it in other words.
+    ///
+    /// # Errors
+    /// As [`Self::view`], and when the vector is not of the model that the pages' vectors are of.
+    pub fn search_case_near(
+        &self,
+        case_id: &str,
+        timestep: u32,
+        query: &str,
+        near: Option<&Vector>,
+        k: usize,
+    ) -> Result<Vec<PageHit>, RetrievalError> {
+        let view = self.view(case_id, timestep)?;
+        Ok(match self.vectors(case_id, timestep, near)? {
+            Some((vectors, vector)) => view.search_near(vectors, query, vector, k),
+            None => view.search(query, k),
+        })
+    }
+
+    /// As [`Self::explain`], for [`Self::search_case_near`].
+    ///
+    /// # Errors
+    /// As [`Self::explain`] and [`Self::search_case_near`].
+    pub fn explain_near(
+        &self,
+        case_id: &str,
+        timestep: u32,
+        query: &str,
+        near: Option<&Vector>,
+        page: u32,
+    ) -> Result<Option<Explanation>, RetrievalError> {
+        let lexical = self.explain(case_id, timestep, query, page)?;
+        Ok(match self.vectors(case_id, timestep, near)? {
+            Some((vectors, vector)) => self.view(case_id, timestep)?.explain_near(vectors, query, vector, page),
+            None => lexical,
+        })
+    }
+
+    /// The vectors of pages 1..`timestep` and the query's, when there are both.
+    fn vectors<'a>(
+        &'a self,
+        case_id: &str,
+        timestep: u32,
+        near: Option<&'a Vector>,
+    ) -> Result<Option<(VectorView<'a>, &'a Vector)>, RetrievalError> {
+        let vectors = self.cases.get(case_id).and_then(|case| case.vectors.as_ref()?.view(timestep));
+        match vectors.zip(near) {
+            // Of a view without a sentence.
+            Some((vectors, _)) if vectors.dimension() == 0 => Ok(None),
+            Some((vectors, vector)) if vectors.dimension() != vector.dimension() => {
+                Err(EmbedError::Dimension { expected: vectors.dimension(), found: vector.dimension() }.into())
+            }
+            both => Ok(both),
+        }
     }
 
     /// Why a page ranks where it does; nothing when it holds no term of the query.

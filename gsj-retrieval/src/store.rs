@@ -4,10 +4,14 @@
 //! changes once it is there. Reading starts at the manifest, which is renamed into place last, so a store is what it was
 //! before or what it will be, whenever a build is stopped.
 
+mod embedded;
+
 use crate::RetrievalError;
+use crate::embed::{Embedder, Session};
 use crate::index::CaseIndex;
 use crate::progress::Progress;
 use crate::source::{Head, Sources};
+use crate::vectors::{Digest, Vectors};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,6 +57,7 @@ pub struct Opened {
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) index: CaseIndex,
+    pub(crate) vectors: Option<Vectors>,
     pub(crate) head: Head,
 }
 
@@ -68,6 +73,9 @@ struct Entry {
     file: String,
     /// The SHA-256 of its bytes.
     sha256: String,
+    /// The name of the file with its vectors, which holds a sum of itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    vectors: Option<String>,
     #[serde(flatten)]
     head: Head,
 }
@@ -82,10 +90,12 @@ pub(crate) fn code_digest() -> String {
     hex::encode(hash.finalize())
 }
 
-pub(crate) fn fingerprint(code: &str, heads: &BTreeMap<String, Head>) -> String {
-    let mut hash = Sha256::new();
-    hash.update(serde_json::json!({"cases": heads, "code": code}).to_string());
-    hex::encode(hash.finalize())
+pub(crate) fn fingerprint(code: &str, heads: &BTreeMap<String, Head>, embedding: Option<Digest>) -> String {
+    let mut determines = serde_json::json!({"cases": heads, "code": code});
+    if let Some(embedding) = embedding {
+        determines["embedding"] = format!("{}{}", hex::encode(embedding), crate::index::FUSE_CODE).into();
+    }
+    hex::encode(Sha256::digest(determines.to_string()))
 }
 
 /// Opens the store in a folder for these sources, building what is missing or stale.
@@ -94,11 +104,12 @@ pub(crate) fn open(
     sources: &Sources<'_>,
     rebuild: Rebuild,
     progress: &Progress,
+    embedder: Option<&Embedder>,
 ) -> Result<(BTreeMap<String, Stored>, Opened), RetrievalError> {
     let heads = sources.heads()?;
     progress.begin(heads.len());
     let code = code_digest();
-    let fingerprint = fingerprint(&code, &heads);
+    let fingerprint = fingerprint(&code, &heads, embedder.map(Embedder::identity));
     let before = manifest(folder)?;
     let stale = match &before {
         None => None,
@@ -106,7 +117,10 @@ pub(crate) fn open(
             Some(format!("its fingerprint is {}, wanted is {fingerprint}", before.fingerprint))
         }
         // The fingerprint is a line of the manifest's own, so what else it says is compared too.
-        Some(before) if before.cases.iter().map(|(id, entry)| (id, &entry.head)).ne(&heads) => {
+        Some(before)
+            if before.cases.iter().map(|(id, entry)| (id, &entry.head)).ne(&heads)
+                || !embedded::are_named(before, embedder) =>
+        {
             Some("its manifest says other than its fingerprint".to_owned())
         }
         Some(before) if rebuild != Rebuild::Always => match opened(folder, before) {
@@ -114,7 +128,7 @@ pub(crate) fn open(
                 let reused = cases.len();
                 progress.advance(reused);
                 if rebuild != Rebuild::Never {
-                    tidy_again(folder, before);
+                    tidy_again(folder, before, embedder.is_some());
                 }
                 return Ok((cases, Opened { fingerprint, built: 0, reused, stale: None }));
             }
@@ -129,11 +143,13 @@ pub(crate) fn open(
     fs::create_dir_all(folder).map_err(|source| written(folder, source))?;
     let _lock = lock(folder)?;
     let reusable = before.filter(|_| rebuild != Rebuild::Always).map(|before| before.cases).unwrap_or_default();
-    let (entries, built) = build(folder, sources, &heads, &code, &reusable, progress)?;
+    let session = embedder.map(Session::new).transpose()?;
+    let work = Work { folder, sources, code: &code, session: session.as_ref(), rebuild, progress };
+    let (entries, built) = work.all(&heads, &reusable)?;
     let manifest = Manifest { fingerprint: fingerprint.clone(), cases: entries };
     let cases = opened(folder, &manifest)?;
     write(&folder.join(MANIFEST), format!("{:#}\n", serde_json::json!(manifest)).as_bytes())?;
-    tidy(folder, &manifest);
+    tidy(folder, &manifest, embedder.is_some());
     let reused = cases.len() - built;
     Ok((cases, Opened { fingerprint, built, reused, stale }))
 }
@@ -159,7 +175,13 @@ fn opened(folder: &Path, manifest: &Manifest) -> Result<BTreeMap<String, Stored>
         if digest(&path)? != entry.sha256 {
             return Err(RetrievalError::NoIndex { path });
         }
-        Ok(Stored { index: CaseIndex::open(&path)?, head: entry.head.clone() })
+        let index = CaseIndex::open(&path)?;
+        let vectors = match &entry.vectors {
+            None => None,
+            Some(file) if file.contains('/') => return Err(RetrievalError::NoIndex { path: folder.join(MANIFEST) }),
+            Some(file) => Some(embedded::opened(&folder.join(file), index.page_count())?),
+        };
+        Ok(Stored { index, vectors, head: entry.head.clone() })
     };
     manifest.cases.iter().map(|(id, entry)| Ok((id.clone(), open(entry)?))).collect()
 }
@@ -177,67 +199,111 @@ fn digest(path: &Path) -> Result<String, RetrievalError> {
     }
 }
 
-/// Brings a file for every case into the folder; tells what each is, and how many were built.
-fn build(
-    folder: &Path,
-    sources: &Sources<'_>,
-    heads: &BTreeMap<String, Head>,
-    code: &str,
-    reusable: &BTreeMap<String, Entry>,
-    progress: &Progress,
-) -> Result<(BTreeMap<String, Entry>, usize), RetrievalError> {
-    let mut entries = BTreeMap::new();
-    let mut wanted = Vec::new();
-    for (id, head) in heads {
-        let file = file_name(id, head, code);
-        let there = reusable.get(id).filter(|entry| entry.file == file);
-        match there.filter(|entry| digest(&folder.join(&file)).is_ok_and(|found| found == entry.sha256)) {
-            Some(entry) => _ = entries.insert(id.clone(), Entry { head: head.clone(), ..entry.clone() }),
-            None => wanted.push((id, head, file)),
-        }
-    }
-    let built = wanted.len();
-    progress.advance(entries.len());
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Ok(entries));
-    let builders = std::thread::available_parallelism().map_or(1, usize::from).min(BUILDERS).min(built);
-    std::thread::scope(|scope| {
-        for _ in 0..builders {
-            scope.spawn(|| {
-                while let Some((id, head, file)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let entry = match progress.is_stopped() {
-                        true => Err(RetrievalError::Stopped),
-                        false => one(folder, sources, id, head, file),
-                    };
-                    // Nothing panics while the lock is held.
-                    let Ok(mut done) = done.lock() else { return };
-                    match (entry, done.as_mut()) {
-                        (Ok(entry), Ok(entries)) => {
-                            entries.insert((*id).clone(), entry);
-                            progress.advance(1);
-                        }
-                        (Err(error), Ok(_)) => *done = Err(error),
-                        (_, Err(_)) => return,
-                    }
-                }
-            });
-        }
-    });
-    Ok((done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)?, built))
+/// What building goes by.
+#[derive(Clone, Copy)]
+struct Work<'a> {
+    folder: &'a Path,
+    sources: &'a Sources<'a>,
+    code: &'a str,
+    session: Option<&'a Session<'a>>,
+    rebuild: Rebuild,
+    progress: &'a Progress,
 }
 
-fn one(folder: &Path, sources: &Sources<'_>, id: &str, head: &Head, file: &str) -> Result<Entry, RetrievalError> {
-    let index = CaseIndex::build(&sources.pages(id, head)?)?;
-    write(&folder.join(file), index.as_bytes())?;
-    let sha256 = hex::encode(Sha256::digest(index.as_bytes()));
-    Ok(Entry { file: file.to_owned(), sha256, head: head.clone() })
+/// A case of which something is missing.
+struct Wanted<'a> {
+    id: &'a String,
+    head: &'a Head,
+    /// Its index, when that is there.
+    index: Option<&'a Entry>,
+}
+
+impl Work<'_> {
+    /// Brings the files of every case into the folder; tells what each is, and how many cases had something built.
+    fn all(
+        &self,
+        heads: &BTreeMap<String, Head>,
+        reusable: &BTreeMap<String, Entry>,
+    ) -> Result<(BTreeMap<String, Entry>, usize), RetrievalError> {
+        let mut entries = BTreeMap::new();
+        let mut wanted = Vec::new();
+        for (id, head) in heads {
+            let file = file_name(id, head, self.code);
+            let index = reusable.get(id).filter(|entry| entry.file == file);
+            let index = index.filter(|entry| digest(&self.folder.join(&file)).is_ok_and(|found| found == entry.sha256));
+            let vectors = self.session.map(|session| embedded::file_name(id, head, session.identity()));
+            match index.filter(|entry| vectors.as_ref().is_none_or(|file| self.has_vectors(entry, file))) {
+                Some(entry) => _ = entries.insert(id.clone(), Entry { head: head.clone(), vectors, ..entry.clone() }),
+                None => wanted.push(Wanted { id, head, index }),
+            }
+        }
+        let built = wanted.len();
+        self.progress.advance(entries.len());
+        let next = AtomicUsize::new(0);
+        let done = Mutex::new(Ok(entries));
+        let builders = std::thread::available_parallelism().map_or(1, usize::from).min(BUILDERS).min(built);
+        std::thread::scope(|scope| {
+            for _ in 0..builders {
+                scope.spawn(|| {
+                    while let Some(wanted) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let entry = match self.progress.is_stopped() {
+                            true => Err(RetrievalError::Stopped),
+                            false => self.one(wanted),
+                        };
+                        // Nothing panics while the lock is held.
+                        let Ok(mut done) = done.lock() else { return };
+                        match (entry, done.as_mut()) {
+                            (Ok(entry), Ok(entries)) => {
+                                entries.insert(wanted.id.clone(), entry);
+                                self.progress.advance(1);
+                            }
+                            (Err(error), Ok(_)) => *done = Err(error),
+                            (_, Err(_)) => return,
+                        }
+                    }
+                });
+            }
+        });
+        Ok((done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)?, built))
+    }
+
+    fn has_vectors(&self, entry: &Entry, file: &str) -> bool {
+        let pages = || CaseIndex::open(&self.folder.join(&entry.file)).map(|index| index.page_count());
+        entry.vectors.as_deref() == Some(file)
+            && pages().and_then(|pages| embedded::opened(&self.folder.join(file), pages)).is_ok()
+    }
+
+    fn one(&self, wanted: &Wanted<'_>) -> Result<Entry, RetrievalError> {
+        let Wanted { id, head, index } = *wanted;
+        let pages = self.sources.pages(id, head)?;
+        let mut entry = match index {
+            Some(entry) => Entry { head: head.clone(), vectors: None, ..entry.clone() },
+            None => {
+                let file = file_name(id, head, self.code);
+                let index = CaseIndex::build(&pages)?;
+                write(&self.folder.join(&file), index.as_bytes())?;
+                let sha256 = hex::encode(Sha256::digest(index.as_bytes()));
+                Entry { file, sha256, vectors: None, head: head.clone() }
+            }
+        };
+        if let Some(session) = self.session {
+            let file = embedded::file_name(id, head, session.identity());
+            let how = (session, self.rebuild == Rebuild::Always);
+            embedded::build(self.folder, id, &pages, &file, how, self.progress)?;
+            entry.vectors = Some(file);
+        }
+        Ok(entry)
+    }
 }
 
 /// `CASE.KEY.gsjcase`; the key is over the code and what the pages were read from.
 fn file_name(id: &str, head: &Head, code: &str) -> String {
-    let mut hash = Sha256::new();
-    hash.update(format!("{code}\n{}", head.pages_from));
-    format!("{id}.{}{SUFFIX}", &hex::encode(hash.finalize())[..24])
+    name_of(id, &format!("{code}\n{}", head.pages_from), SUFFIX)
+}
+
+fn name_of(id: &str, made_from: &str, suffix: &str) -> String {
+    let key = hex::encode(Sha256::digest(made_from));
+    format!("{id}.{}{suffix}", key.get(..24).unwrap_or(&key))
 }
 
 /// One builder at a time; the lock goes with the process.
@@ -275,21 +341,24 @@ fn written(path: &Path, source: io::Error) -> RetrievalError {
 }
 
 /// Removes what a build left that was stopped behind its switch, unless somebody builds just now.
-fn tidy_again(folder: &Path, opened: &Manifest) {
+fn tidy_again(folder: &Path, opened: &Manifest, vectors: bool) {
     if let Ok(_lock) = lock(folder)
         && manifest(folder).is_ok_and(|there| there.as_ref() == Some(opened))
     {
-        tidy(folder, opened);
+        tidy(folder, opened, vectors);
     }
 }
 
-/// Removes the files of earlier builds. What can't be removed stays, and is tried again after the next build.
-fn tidy(folder: &Path, manifest: &Manifest) {
-    let kept: BTreeSet<&str> =
-        manifest.cases.values().map(|entry| entry.file.as_str()).chain([MANIFEST, LOCK]).collect();
+/// Removes the files of earlier builds; vectors, which cost more, only where there are newer ones. What can't be removed
+/// stays, and is tried again after the next build.
+fn tidy(folder: &Path, manifest: &Manifest, vectors: bool) {
+    let files = manifest.cases.values().flat_map(|entry| [Some(entry.file.as_str()), entry.vectors.as_deref()]);
+    let kept: BTreeSet<&str> = files.flatten().chain([MANIFEST, LOCK]).collect();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let ours = name.to_str().is_some_and(|name| name.ends_with(SUFFIX) || name.ends_with(".new"));
+        let ours = name.to_str().is_some_and(|name| {
+            name.ends_with(SUFFIX) || name.ends_with(".new") || (vectors && name.ends_with(embedded::SUFFIX))
+        });
         if ours && !name.to_str().is_some_and(|name| kept.contains(name)) {
             drop(fs::remove_file(entry.path()));
         }

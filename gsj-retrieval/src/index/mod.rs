@@ -1,12 +1,17 @@
 //! The index of one case, whose every statistic can be evaluated for a prefix of its pages.
 
 mod build;
+mod fuse;
 mod layout;
 mod rank;
 mod view;
 
 use crate::RetrievalError;
+use crate::bytes::Bytes;
 use crate::text::units;
+use crate::vectors::{Vector, VectorView};
+pub(crate) use fuse::CODE as FUSE_CODE;
+use fuse::Fusion;
 use layout::Layout;
 pub(crate) use rank::{Query, Ranking};
 use serde::Serialize;
@@ -37,12 +42,33 @@ pub struct PageHit {
 pub struct Explanation {
     /// The page's number.
     pub page: u32,
-    /// Its score: that of its best unit.
+    /// Its score: that of its best unit, unless `fused` says otherwise.
     pub score: f64,
-    /// The unit (sentence, heading, row) that scores best.
+    /// The unit (sentence, heading, row) that scores best by words; the nearest one where no word is shared.
     pub unit: String,
-    /// What each term of the query adds, heaviest first, then each pair of neighbours that stand close together.
+    /// What each term of the query adds to its score by words, heaviest first, then each pair of neighbours that stand
+    /// close together.
     pub terms: Vec<Contribution>,
+    /// How its place came about, where vectors had a say; the score is then the fused one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fused: Option<FusedRank>,
+}
+
+/// How the rankings by words and by vectors put a page where it stands.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FusedRank {
+    /// How many of the query's identifiers the page holds; that comes before everything else.
+    pub identifiers: u32,
+    /// Its rank by words, from 1; absent when that names it not or too late.
+    pub rank_by_words: Option<usize>,
+    /// What a vote by words counts for this query, 0 to 1: how much of the query the sentence holds that leads by words.
+    pub weight_of_words: f64,
+    /// Its rank by vectors, from 1; absent as above.
+    pub rank_by_vectors: Option<usize>,
+    /// The cosine between the query and the page's nearest sentence.
+    pub cosine: Option<f64>,
+    /// That sentence.
+    pub nearest: Option<String>,
 }
 
 /// What one term adds to a score.
@@ -73,11 +99,6 @@ pub struct Contribution {
 pub struct CaseIndex {
     bytes: Bytes,
     layout: Layout,
-}
-
-enum Bytes {
-    Owned(Vec<u8>),
-    Mapped(memmap2::Mmap),
 }
 
 impl fmt::Debug for CaseIndex {
@@ -111,24 +132,15 @@ impl CaseIndex {
     /// When the file cannot be read or is no index.
     pub fn open(path: &Path) -> Result<Self, RetrievalError> {
         let failed = |source| RetrievalError::Read { path: path.to_owned(), source };
-        let file = std::fs::File::open(path).map_err(failed)?;
-        #[expect(
-            unsafe_code,
-            reason = "a mapping changes when its file does; index files are written once, renamed into place and only ever unlinked"
-        )]
-        // SAFETY: as said, the bytes do not change while they are mapped.
-        let mapped = unsafe { memmap2::Mmap::map(&file) }.map_err(failed)?;
+        let mapped = Bytes::map(path).map_err(failed)?;
         let layout = Layout::read(&mapped).ok_or_else(|| RetrievalError::NoIndex { path: path.to_owned() })?;
-        Ok(Self { bytes: Bytes::Mapped(mapped), layout })
+        Ok(Self { bytes: mapped, layout })
     }
 
     /// The index as it is kept in a file.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        match &self.bytes {
-            Bytes::Owned(bytes) => bytes,
-            Bytes::Mapped(bytes) => bytes,
-        }
+        &self.bytes
     }
 
     /// How many pages the whole case has. Never to be told to an episode.
@@ -149,11 +161,7 @@ impl View<'_> {
     #[must_use]
     pub fn search(&self, query: &str, k: usize) -> Vec<PageHit> {
         let ranking = Ranking::new(*self, &Query::of(query));
-        let hits = ranking.best(k).into_iter().filter_map(|found| {
-            let text = self.page(found.page)?.to_owned();
-            Some(PageHit { page: found.page, file: format!("md/page_{:04}.md", found.page), score: found.score, text })
-        });
-        hits.collect()
+        ranking.best(k).into_iter().filter_map(|found| self.hit(found.page, found.score)).collect()
     }
 
     /// Why a page ranks where it does; nothing for a page that is not in view or holds no term of the query.
@@ -168,6 +176,44 @@ impl View<'_> {
             adds: part.adds,
         });
         let unit = self.page(page)?.get(self.place(found.unit))?.trim().to_owned();
-        Some(Explanation { page, score: found.score, unit, terms: terms.collect() })
+        Some(Explanation { page, score: found.score, unit, terms: terms.collect(), fused: None })
+    }
+
+    /// As [`View::search`], also by the vectors of the same pages: finds pages that say it in other words.
+    pub(crate) fn search_near(&self, vectors: VectorView<'_>, query: &str, vector: &Vector, k: usize) -> Vec<PageHit> {
+        let fusion = Fusion::new(*self, vectors, &Query::of(query), vector);
+        fusion.pages.iter().take(k).filter_map(|found| self.hit(found.page, found.score)).collect()
+    }
+
+    /// As [`View::explain`], for [`View::search_near`].
+    pub(crate) fn explain_near(
+        &self,
+        vectors: VectorView<'_>,
+        query: &str,
+        vector: &Vector,
+        page: u32,
+    ) -> Option<Explanation> {
+        let fusion = Fusion::new(*self, vectors, &Query::of(query), vector);
+        let found = fusion.pages.iter().find(|found| found.page == page)?;
+        let text = self.page(page)?;
+        let nearest = found.nearest.and_then(|(at, _)| Some(text.get(vectors.place(at))?.trim().to_owned()));
+        let words = self.explain(query, page);
+        let (unit, terms) = match words {
+            Some(words) => (words.unit, words.terms),
+            None => (nearest.clone().unwrap_or_default(), Vec::new()),
+        };
+        let fused = FusedRank {
+            identifiers: found.identifiers,
+            rank_by_words: found.by_words,
+            weight_of_words: fusion.coverage,
+            rank_by_vectors: found.by_vectors,
+            cosine: found.nearest.map(|(_, cosine)| cosine),
+            nearest,
+        };
+        Some(Explanation { page, score: found.score, unit, terms, fused: Some(fused) })
+    }
+
+    fn hit(&self, page: u32, score: f64) -> Option<PageHit> {
+        Some(PageHit { page, file: format!("md/page_{page:04}.md"), score, text: self.page(page)?.to_owned() })
     }
 }

@@ -7,6 +7,7 @@ mod best;
 
 use super::view::{Postings, View};
 use crate::text::{Analyzer, is_function_word};
+pub(super) use best::Best;
 use std::collections::HashMap;
 
 /// Term frequency saturation.
@@ -19,6 +20,8 @@ const FUNCTION_WORD: f64 = 0.3;
 const NEARBY: f64 = 0.2;
 /// How far apart is still close.
 const NEAR: u8 = 3;
+/// How many digits a number has that may just count something.
+const YEAR: usize = 4;
 /// How many terms of a query count; the rest is ignored.
 const MOST_TERMS: usize = 64;
 
@@ -38,6 +41,12 @@ pub(crate) struct Query {
     terms: Vec<(String, f64)>,
     /// Neighbours but for function words between them, by their places in `terms`.
     neighbours: Vec<(usize, usize)>,
+}
+
+/// Whether a term names one thing rather than says something: joined or mixed with a digit in it, or a long number.
+fn is_identifier(term: &str) -> bool {
+    let digits = term.bytes().filter(u8::is_ascii_digit).count();
+    digits > 0 && (term.contains('-') || term.chars().any(char::is_alphabetic) || digits > YEAR)
 }
 
 impl Query {
@@ -68,6 +77,11 @@ impl Query {
         });
         query
     }
+
+    /// The terms that are identifiers.
+    pub(super) fn identifiers(&self) -> impl Iterator<Item = &str> {
+        self.terms.iter().map(|(term, _)| term.as_str()).filter(|term| is_identifier(term))
+    }
 }
 
 /// A page and its best unit.
@@ -96,6 +110,8 @@ pub(crate) struct Ranking<'a> {
     lists: Vec<List<'a>>,
     /// Neighbours by their places in `lists`, and what standing next to each other adds.
     neighbours: Vec<(usize, usize, f64)>,
+    /// What the terms that stand nowhere in view would weigh.
+    absent: f64,
     average: f64,
     norms: Vec<f64>,
 }
@@ -111,12 +127,15 @@ impl<'a> Ranking<'a> {
     pub(crate) fn new(view: View<'a>, query: &Query) -> Self {
         let units = view.unit_count() as f64;
         let mut lists: Vec<(usize, List<'a>)> = Vec::with_capacity(query.terms.len());
+        let mut absent = 0.0;
         for (place, (term, counts)) in query.terms.iter().enumerate() {
             let postings = view.postings(term);
             let held = postings.len() as f64;
+            let weight = counts * ((units - held + 0.5) / (held + 0.5)).ln_1p();
             if postings.len() > 0 {
-                let weight = counts * ((units - held + 0.5) / (held + 0.5)).ln_1p();
                 lists.push((place, List { term: term.clone(), weight, postings }));
+            } else {
+                absent += weight;
             }
         }
         lists.sort_by(|(_, a), (_, b)| b.weight.total_cmp(&a.weight));
@@ -132,6 +151,7 @@ impl<'a> Ranking<'a> {
             view,
             lists: lists.into_iter().map(|(_, list)| list).collect(),
             neighbours,
+            absent,
             average,
             norms: Vec::new(),
         };
@@ -168,6 +188,18 @@ impl<'a> Ranking<'a> {
             let apart = first(*a)?.abs_diff(first(*b)?);
             (1..=NEAR).contains(&apart).then(|| (*a, *b, adds / f64::from(apart)))
         })
+    }
+
+    /// How much of the query a unit holds, by the weight of its terms: 0 to 1.
+    pub(super) fn coverage(&self, unit: usize) -> f64 {
+        let (mut here, mut all) = (0.0, self.absent);
+        for list in &self.lists {
+            all += list.weight;
+            if list.postings.in_unit(unit).is_some() {
+                here += list.weight;
+            }
+        }
+        if all > 0.0 { here / all } else { 0.0 }
     }
 
     /// The best unit of a page, whatever other pages there are.

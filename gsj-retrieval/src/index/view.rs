@@ -161,6 +161,12 @@ impl Postings<'_> {
         self.details.iter().fold(0, |most, [count, _]| most.max(*count))
     }
 
+    /// Whether any of these units holds the term.
+    pub(super) fn any_in(&self, units: &Range<usize>) -> bool {
+        let at = self.holders.partition_point(|holder| unit_of(*holder) < units.start);
+        self.holders.get(at).is_some_and(|holder| unit_of(*holder) < units.end)
+    }
+
     /// How often a unit holds the term, and where first.
     pub(super) fn in_unit(&self, unit: usize) -> Option<(u8, u8)> {
         let at = self.holders.binary_search_by_key(&unit, |holder| unit_of(*holder)).ok()?;

@@ -1,9 +1,10 @@
 //! What rmcp calls: the server's introduction and the four tools.
 
 use super::mcp::PROTOCOL_VERSIONS;
+use super::near::Near;
 use super::{Episode, Options};
+use crate::TOOL_NAMES;
 use crate::call::{self, Outcome};
-use crate::{Library, TOOL_NAMES};
 use axum::http::request::Parts;
 use gsj_cutoff::tokens::Claims;
 use rmcp::model::{
@@ -38,23 +39,19 @@ impl SearchGate {
         }
     }
 
-    async fn run(&self, episode: &Episode, tool: &str, arguments: Map<String, Value>) -> Outcome {
+    async fn run(&self, episode: &Episode, tool: &str, arguments: Map<String, Value>, near: &Near) -> Outcome {
         let Ok(Ok(permit)) = tokio::time::timeout(self.wait, Arc::clone(&self.permits).acquire_owned()).await else {
             return Outcome::fault(tool, "the service is busy; try again");
         };
         let (library, claims, name) = (Arc::clone(&episode.library), episode.claims.clone(), tool.to_owned());
-        let max_k = self.max_k;
+        let (max_k, near) = (self.max_k, near.vector.clone());
         let done = tokio::task::spawn_blocking(move || {
             // Held until the search itself is over, also when nobody waits for it any more.
             let _permit = permit;
-            answer(&library, &claims, &name, &arguments, max_k)
+            call::run(&library, (&claims.case_id, claims.timestep), &name, &arguments, max_k, near.as_deref())
         });
         done.await.unwrap_or_else(|_| Outcome::fault(tool, "the search stopped; try again"))
     }
-}
-
-fn answer(library: &Library, claims: &Claims, tool: &str, arguments: &Map<String, Value>, max_k: u32) -> Outcome {
-    call::run(library, &claims.case_id, claims.timestep, tool, arguments, max_k)
 }
 
 /// One per request: rmcp makes it, asks it once and drops it.
@@ -104,8 +101,11 @@ impl ServerHandler for Handler {
         };
         let arguments = request.arguments.unwrap_or_default();
         let asked = asked_k(&arguments);
-        let outcome = self.gate.run(&episode, &request.name, arguments).await;
-        log(&episode.claims, &request.name, &asked, &outcome, started.elapsed());
+        let (outcome, near) = match Near::of(&episode, &request.name, &arguments).await {
+            Ok(near) => (self.gate.run(&episode, &request.name, arguments, &near).await, near),
+            Err(fault) => (fault, Near { missing: true, ..Near::default() }),
+        };
+        log(&episode.claims, &request.name, &asked, &outcome, &near, started.elapsed());
         let texts = outcome.texts.into_iter().map(ContentBlock::text).collect();
         let mut result = if outcome.is_error { CallToolResult::error(texts) } else { CallToolResult::success(texts) };
         result.structured_content = outcome.structured;
@@ -150,7 +150,7 @@ fn asked_k(arguments: &Map<String, Value>) -> String {
 }
 
 /// One line per call, with its outcome and never a token.
-fn log(claims: &Claims, tool: &str, k: &str, outcome: &Outcome, took: Duration) {
+fn log(claims: &Claims, tool: &str, k: &str, outcome: &Outcome, near: &Near, took: Duration) {
     let tool = TOOL_NAMES.into_iter().find(|name| *name == tool).unwrap_or("unknown");
     let latency_ms = (took.as_secs_f64() * 1e6).round() / 1e3;
     info!(
@@ -163,8 +163,12 @@ fn log(claims: &Claims, tool: &str, k: &str, outcome: &Outcome, took: Duration) 
         k,
         n_results = if outcome.is_error { 0 } else { outcome.texts.len() },
         latency_ms,
-        cache_hit = false,
-        outcome = if outcome.is_error { "error" } else { "ok" },
+        cache_hit = near.cached,
+        outcome = match (outcome.is_error, near.missing) {
+            (true, _) => "error",
+            (false, true) => "words_only",
+            (false, false) => "ok",
+        },
         "tool call"
     );
 }

@@ -9,6 +9,7 @@ mod handler;
 mod http;
 mod indexer;
 mod mcp;
+mod near;
 mod refusal;
 
 use crate::{Library, Tools};

@@ -1,8 +1,12 @@
 //! The service through its routes, and the library through its public functions.
 
+mod embed;
+mod embed_faults;
+mod fake_endpoint;
 mod independence;
 mod kills;
 mod light;
+mod minilm;
 mod parallel;
 mod ranking;
 mod reindex;

@@ -221,22 +221,22 @@ impl Sums {
 }
 
 /// The best pages so far, best first. Offered in the order of pages, equal ones stay in that order.
-struct Best {
+pub(in crate::index) struct Best {
     k: usize,
-    found: Vec<Found>,
+    pub(in crate::index) found: Vec<Found>,
 }
 
 impl Best {
-    fn new(k: usize) -> Self {
+    pub(in crate::index) fn new(k: usize) -> Self {
         Self { k, found: Vec::with_capacity(k.min(64) + 1) }
     }
 
     /// What a page must be better than to come in.
-    fn entry(&self) -> f64 {
+    pub(in crate::index) fn entry(&self) -> f64 {
         if self.found.len() < self.k { 0.0 } else { self.found.last().map_or(0.0, |last| last.score) }
     }
 
-    fn offer(&mut self, page: Option<Found>) {
+    pub(in crate::index) fn offer(&mut self, page: Option<Found>) {
         let Some(page) = page.filter(|page| page.score > self.entry()) else { return };
         let at = self.found.partition_point(|there| there.score >= page.score);
         self.found.insert(at, page);
