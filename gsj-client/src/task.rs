@@ -291,6 +291,9 @@ pub struct ServerStatus {
     /// The nodes, as the server words them.
     #[serde(default)]
     pub nodes: Vec<Value>,
+    /// How many sessions are in each state, of all that the server knows.
+    #[serde(default)]
+    pub sessions: BTreeMap<String, u64>,
 }
 
 impl ServerStatus {

@@ -22,7 +22,7 @@ mod store;
 pub use clock::Clock;
 pub use error::ServerError;
 pub use id::{SessionId, TaskId};
-pub use pipeline::EstateError;
+pub use pipeline::{BringUp, BringUpError, BroughtUp, EstateError, bring_up};
 pub use server::{Context, Environment, Running, Server};
 pub use state::{SessionState, TaskState};
 pub use store::StoreError;

@@ -43,10 +43,22 @@ pub(crate) struct Ready {
     pub(crate) lock: File,
 }
 
+/// What is about to start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A server, whose traces are delivered.
+    Serve,
+    /// One episode before there are pins; nothing of it is delivered.
+    BringUp,
+}
+
 /// Checks everything, in the order in which a person would set it up. Blocks.
-pub(crate) fn check(config: &mut Config, context: &Context) -> Result<Ready, ServerError> {
-    let places = places(config)?;
-    let pins = pins(config)?;
+pub(crate) fn check(config: &mut Config, context: &Context, purpose: Purpose) -> Result<Ready, ServerError> {
+    let places = places(config, purpose)?;
+    let pins = match purpose {
+        Purpose::Serve => pins(config)?,
+        Purpose::BringUp => Pins::from_fault("bring-up", "there are none yet"),
+    };
     let builder = builder(config, &pins)?;
     let secret = secret(&config.estate.token_secret_env, context)?;
     let engine = engine(config, context)?;
@@ -79,7 +91,8 @@ pub(crate) fn check(config: &mut Config, context: &Context) -> Result<Ready, Ser
     let mut reading = Reading::new(&config.estate, &config.retrieval);
     let (library, estate, decisions) = reading.read(&Progress::default())?;
     let retrieval = retrieval(&config.retrieval, library, secret.clone(), &context.clock)?;
-    let leak_scan = leak_scan(config, &estate, decisions).map(Arc::new);
+    let leak_scan = if purpose == Purpose::Serve { leak_scan(config, &estate, decisions) } else { None };
+    let leak_scan = leak_scan.map(Arc::new);
     let cases = Arc::new(Cases::new(estate));
     reading.serve(Arc::clone(&cases), leak_scan.clone());
     let launcher = Launcher::new(LauncherOptions::new(&places.run)).map_err(sandbox)?;
@@ -101,7 +114,7 @@ pub(crate) fn check(config: &mut Config, context: &Context) -> Result<Ready, Ser
     Ok(Ready { equipment, reading, agents, installed, split_wall, lock })
 }
 
-fn places(config: &Config) -> Result<Places, ServerError> {
+fn places(config: &Config, purpose: Purpose) -> Result<Places, ServerError> {
     let set = |path: &Option<PathBuf>, key| path.clone().ok_or(ServerError::Unset { key });
     let state = set(&config.server.state_dir, "server.state_dir")?;
     make(&state, 0o755)?;
@@ -120,7 +133,10 @@ fn places(config: &Config) -> Result<Places, ServerError> {
         state,
     };
     // Prompts and answers stand in these; nobody but this user needs them.
-    for folder in [&places.artifacts, &places.traces, &places.quarantine] {
+    let folders = [&places.artifacts, &places.traces, &places.quarantine];
+    // The first; the others are for what is delivered.
+    let made = if purpose == Purpose::Serve { folders.len() } else { 1 };
+    for folder in folders.into_iter().take(made) {
         if let Some(parent) = folder.parent() {
             make(parent, 0o755)?;
         }

@@ -10,10 +10,10 @@ use crate::{
     agent::Agents,
     api,
     clock::Clock,
-    config::{Config, SandboxBackendName},
+    config::{Config, ProfileName, SandboxBackendName},
     error::ServerError,
     pipeline::{Pipeline, callback_client},
-    preflight::{self, Ready, seconds},
+    preflight::{self, Purpose, Ready, seconds},
     serve::serve,
     shared::Shared,
     store::{Store, StoreThread},
@@ -79,7 +79,7 @@ impl Server {
         // Whoever was first decides; every client here works with any provider.
         let _first = rustls::crypto::ring::default_provider().install_default();
         let (checked, context) = tokio::task::spawn_blocking(move || {
-            let ready = preflight::check(&mut config, &context);
+            let ready = preflight::check(&mut config, &context, Purpose::Serve);
             (ready.map(|ready| (config, ready)), context)
         })
         .await
@@ -122,7 +122,10 @@ impl Server {
             api = %api_addr,
             state = %shared.config.server.state_dir.as_deref().unwrap_or_else(|| "".as_ref()).display(),
             agent = shared.config.harness.agent,
-            profile = ?shared.config.checks.profile,
+            profile = match shared.config.checks.profile {
+                ProfileName::Strict => "strict",
+                ProfileName::Reference => "reference",
+            },
             "gsj serves"
         );
         Ok(Running {

@@ -26,10 +26,12 @@ pub(super) fn health(retrieval: Option<Map<String, Value>>) -> Response {
 }
 
 pub(super) async fn status(axum::extract::State(shared): State) -> Response {
-    let (tasks, waiting) = match (shared.store.statuses().await, shared.store.waiting().await) {
-        (Ok(tasks), Ok(waiting)) => (tasks, waiting),
-        (Err(error), _) | (_, Err(error)) => return answer::store_failed(&error),
+    let asked = (shared.store.statuses().await, shared.store.waiting().await, shared.store.states().await);
+    let (tasks, waiting, states) = match asked {
+        (Ok(tasks), Ok(waiting), Ok(states)) => (tasks, waiting, states),
+        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return answer::store_failed(&error),
     };
+    let states: Map<String, Value> = states.into_iter().map(|(state, n)| (state, Value::from(n))).collect();
     let tasks: Map<String, Value> = tasks.into_iter().map(|(id, status)| (id, Value::from(status))).collect();
     let (mut init, run, post) = (shared.stages.init.load(), shared.stages.run.load(), shared.stages.post.load());
     // Sessions wait in the store, not in memory, until the first stage has room for them.
@@ -41,7 +43,8 @@ pub(super) async fn status(axum::extract::State(shared): State) -> Response {
         "running": shared.active.count(),
         "last_heartbeat": shared.clock.seconds(),
     });
-    let told = json!({"tasks": tasks, "pipeline": {"init": init, "run": run, "post": post}, "nodes": [node]});
+    let told = json!({"tasks": tasks, "pipeline": {"init": init, "run": run, "post": post}, "nodes": [node],
+        "sessions": states});
     answer::json_text(StatusCode::OK, told.to_string())
 }
 

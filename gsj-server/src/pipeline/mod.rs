@@ -1,5 +1,6 @@
 //! Sessions from the store's queue to their stored results.
 
+mod bring_up;
 mod build;
 mod callback;
 mod cases;
@@ -26,6 +27,7 @@ use std::{
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
+pub use bring_up::{BringUp, BringUpError, BroughtUp, bring_up};
 pub(crate) use cases::{Cases, Reading};
 pub(crate) use equipment::{Equipment, Places};
 pub(crate) use estate::Estate;

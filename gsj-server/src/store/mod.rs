@@ -106,6 +106,11 @@ impl Store {
         Ok((Self { jobs }, StoreThread(thread)))
     }
 
+    /// A store that keeps nothing: whatever is asked of it is answered with [`StoreError::Closed`].
+    pub(crate) fn closed() -> Self {
+        Self { jobs: mpsc::channel(1).0 }
+    }
+
     /// Runs one piece of work on the owner thread and awaits its answer.
     async fn call<T: Send + 'static>(
         &self,

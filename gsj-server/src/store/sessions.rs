@@ -57,6 +57,21 @@ impl Store {
         .await
     }
 
+    /// Counts the sessions in each state.
+    pub(crate) async fn states(&self) -> Result<Vec<(String, i64)>, StoreError> {
+        const WHAT: &str = "count the sessions";
+        self.call(|connection| {
+            connection
+                .prepare_cached("SELECT state, count(*) FROM sessions GROUP BY state ORDER BY state")
+                .map_err(doing(WHAT))?
+                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+                .map_err(doing(WHAT))?
+                .collect::<Result<_, _>>()
+                .map_err(doing(WHAT))
+        })
+        .await
+    }
+
     /// Records that a session came further; a session that has ended stays ended.
     pub(crate) async fn advance(&self, session: SessionId, state: SessionState, now: f64) -> Result<(), StoreError> {
         self.call(move |connection| {

@@ -2,6 +2,7 @@
 
 mod agent;
 mod api;
+mod bring_up;
 mod ends;
 mod episodes;
 mod leak;
