@@ -58,6 +58,29 @@ impl Derivation {
     }
 }
 
+impl Derivation {
+    /// Approves how an engine opens and ends a turn, by a document of what it said: `opening.prompt_ids`, the ids of a
+    /// prompt that it was given; `tail_ids`, those that its template ends every prompt with; and `eos_token_id`, the
+    /// id or ids that end a turn.
+    ///
+    /// # Errors
+    /// The document is no JSON, lacks one of the three, or the prompt does not end with the tail. Then nothing was added.
+    pub fn from_engine(&mut self, artifact: &str, bytes: &[u8]) -> Result<&mut Self, DeriveError> {
+        let document = parse(artifact, bytes)?;
+        let ids = |at: &str| document.pointer(at).and_then(ValueRef::as_array).and_then(|list| list.as_u32s());
+        let prompt = ids("/opening/prompt_ids").ok_or_else(|| shape(artifact, "one with `opening.prompt_ids`"))?;
+        let tail = ids("/tail_ids").filter(|tail| !tail.is_empty());
+        let tail = tail.ok_or_else(|| shape(artifact, "one with `tail_ids`"))?;
+        if !prompt.ends_with(tail) {
+            return Err(shape(artifact, "one whose prompt ends with its `tail_ids`"));
+        }
+        let (part, ends) = end_of_turn(&document).ok_or_else(|| shape(artifact, "one with `eos_token_id`"))?;
+        let digest = bytes_sha256(bytes);
+        self.ends_of_turn(artifact, Some(part), &digest, &ends);
+        Ok(self.add_part(Key::TailIds.into(), tail, artifact, Some("/opening"), digest))
+    }
+}
+
 pub(super) fn parse<'b>(artifact: &str, bytes: &'b [u8]) -> Result<Value<'b>, DeriveError> {
     Value::parse(bytes).map_err(|source| DeriveError::NotJson { artifact: artifact.to_owned(), source })
 }

@@ -289,3 +289,30 @@ fn a_models_configuration_gives_template_and_end_of_turn() {
     assert_eq!(part.as_deref(), Some("/chat_template/1/template"));
     assert!(derivation.chat_template_of_config("c.json", b"{}").is_err());
 }
+
+#[test]
+fn what_an_engine_said_of_itself_gives_tail_and_end_and_is_verified() {
+    let said = br#"{"opening": {"prompt_ids": [5, 6, 1, 2]}, "tail_ids": [1, 2], "eos_token_id": 6}"#;
+    let mut derivation = Derivation::new();
+    derivation.from_engine("engine.json", said).expect("all three are there");
+    assert!(!derivation.missing().contains(&Key::TailIds));
+    let pins = Pins::from_bytes("p", derivation.to_text().into_bytes());
+    assert_eq!(pins.end_of_turn_ids().expect("usable"), Some([6].as_slice()));
+    let outcomes = |bytes: &'static [u8]| -> Vec<Outcome> {
+        let found = pins.verify(|_| Ok(bytes.to_vec()), None).expect("usable");
+        found.checks.into_iter().map(|check| check.outcome).collect()
+    };
+    assert_eq!(outcomes(said), [Outcome::Confirmed, Outcome::Confirmed]);
+    let other = outcomes(br#"{"opening": {"prompt_ids": [5, 6, 1, 3]}, "tail_ids": [1, 3], "eos_token_id": 7}"#);
+    assert!(other.iter().all(Outcome::is_problem), "{other:?}");
+    for bad in [
+        "{}",
+        r#"{"opening": {"prompt_ids": [1]}, "tail_ids": [], "eos_token_id": 6}"#,
+        r#"{"opening": {"prompt_ids": [1, 2]}, "tail_ids": [1], "eos_token_id": 6}"#,
+        r#"{"opening": {"prompt_ids": [1, 2]}, "tail_ids": [2]}"#,
+    ] {
+        let mut derivation = Derivation::new();
+        assert!(derivation.from_engine("e", bad.as_bytes()).is_err(), "{bad}");
+        assert_eq!(derivation.to_text(), Derivation::new().to_text(), "nothing was added");
+    }
+}
