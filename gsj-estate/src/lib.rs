@@ -4,6 +4,8 @@ mod corpus;
 mod error;
 mod files;
 mod forgotten;
+#[cfg(feature = "taskbank")]
+pub mod home;
 mod host;
 mod identity;
 #[cfg(feature = "remote")]

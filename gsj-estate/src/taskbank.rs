@@ -62,6 +62,20 @@ fn rows_of(case: &Case, cards: &BTreeMap<&str, Arc<str>>, image: &Arc<str>) -> V
     rows
 }
 
+/// Counts the tasks of a corpus and gives the SHA-256 of the bank that they make; writes nothing.
+///
+/// # Errors
+/// A row cannot stand in a bank.
+pub(crate) fn bank_digest(corpus: &Corpus) -> Result<(Counts, String), EstateError> {
+    let fault = |source: TableError| EstateError::Bank { path: corpus.lock_dir.join(BANK_FILE), source };
+    let mut writer = BankWriter::new(Hashing { to: io::sink(), hash: Sha256::new() }).map_err(fault)?;
+    for row in task_rows(corpus) {
+        writer.push(&row).map_err(fault)?;
+    }
+    let (counts, to) = writer.finish().map_err(fault)?;
+    Ok((counts, hex::encode(to.hash.finalize())))
+}
+
 fn split(split: Split) -> gsj_tables::Split {
     match split {
         Split::Train => gsj_tables::Split::Train,
