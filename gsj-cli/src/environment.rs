@@ -45,7 +45,8 @@ pub(crate) fn state_dir() -> PathBuf {
 
 /// Sends the log to stderr: what a server does for those who run one, else warnings, unless the environment says more.
 pub(crate) fn start_tracing(serves: bool) {
-    let default = if serves { "warn,gsj_server=info,rmcp=error" } else { "warn,rmcp=error" };
+    // How a session ended is a result of the commands that run one themselves, and told as such.
+    let default = if serves { "warn,gsj_server=info,rmcp=error" } else { "warn,rmcp=error,gsj_gateway::session=error" };
     let filter = EnvFilter::try_from_env(LOG).unwrap_or_else(|_| EnvFilter::new(default));
     let colours = std::io::stderr().is_terminal() && value(NO_COLOR).is_none();
     let subscriber = tracing_subscriber::fmt()

@@ -8,6 +8,7 @@ mod demo;
 mod engine;
 mod estate;
 mod gates;
+mod given;
 mod pins;
 mod reconstruct;
 mod retrieval;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use gsj_estate::home::Home;
 use gsj_server::config::Config;
 use gsj_server::{Clock, Context, Running, Server};
 
@@ -24,6 +25,9 @@ pub(crate) struct Args {
     /// Take tasks of eval cases, which `estate.split_wall` keeps out otherwise
     #[arg(long)]
     evaluation: bool,
+    /// The folder of the estate that this is the server of
+    #[arg(long, value_name = "DIR", hide = true)]
+    estate: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
@@ -36,7 +40,14 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     }
     config.estate.evaluation |= args.evaluation;
     warn_of_backend(&config);
-    let context = context(&config, None)?;
+    let (_guard, secret) = match args.estate {
+        Some(home) => {
+            let (guard, secret) = super::estate::become_server(&Home::new(home), &config)?;
+            (Some(guard), Some((config.estate.token_secret_env.clone(), secret)))
+        }
+        None => (None, None),
+    };
+    let context = context(&config, secret)?;
     runtime::block_on(async move {
         let mut signals = runtime::Signals::new()?;
         let running = Server::start(config, context).await.usage()?;

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use gsj_cutoff::tokens::{self, Claims, Secret};
 
 use crate::environment;
-use crate::error::{CliError, Context as _};
+use crate::error::{CliError, Context as _, Kind};
 use crate::output::{self, Format, FormatArg};
 
 #[derive(Debug, clap::Args)]
@@ -96,6 +96,20 @@ pub(crate) fn secret(name: &str) -> Result<Secret, CliError> {
             .hint(format!("export {name}=$(head -c 32 /dev/urandom | base64)"))
     })?;
     Secret::new(value.into_bytes()).usage()
+}
+
+/// Draws a secret: 32 random bytes in hexadecimal.
+pub(crate) fn draw() -> Result<String, CliError> {
+    use std::fmt::Write as _;
+    let mut bytes = [0_u8; 32];
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut bytes))
+        .map_err(|error| CliError::new(Kind::Failed, format!("read /dev/urandom: {error}")))?;
+    let mut text = String::with_capacity(64);
+    for byte in bytes {
+        let _infallible = write!(text, "{byte:02x}");
+    }
+    Ok(text)
 }
 
 /// Seconds since 1970.

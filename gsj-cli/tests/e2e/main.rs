@@ -26,5 +26,6 @@ mod serve;
 mod showing;
 mod split_wall;
 mod support;
+mod up;
 mod validate;
 mod vectors;

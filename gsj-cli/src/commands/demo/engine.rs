@@ -2,15 +2,15 @@
 
 use std::net::SocketAddr;
 
+use gsj_gateway::GenerationTail;
 use gsj_gateway::scripted::{ScriptedEngine, ScriptedOptions};
-use gsj_gateway::{ApiKey, EngineOptions, GenerationTail};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::estate::fixture;
 use super::{Args, Dialect};
+use crate::commands::given::Given;
 use crate::commands::runtime;
-use crate::environment;
 use crate::error::{CliError, Context as _};
 use crate::terminal::warn;
 
@@ -58,19 +58,8 @@ impl Engine {
 
     /// Asks the user's engine how it ends a prompt, with its own tokenizer and template.
     pub(crate) async fn given(url: &str, model: &str, args: &Args) -> Result<Self, CliError> {
-        let mut options = EngineOptions::new(args.engine.into(), url, model);
-        if let Some(name) = &args.engine_api_key_env {
-            let key = environment::value(name).ok_or_else(|| {
-                CliError::usage(format!("the environment variable {name} is not set")).hint(format!("export {name}=.."))
-            })?;
-            options.api_key = Some(ApiKey::new(&key).usage()?);
-        }
-        let engine = gsj_gateway::Engine::new(options).usage()?;
-        let tail = engine.generation_tail(false).await.server().map_err(|error| {
-            error.hint("the demo pins what ends each prompt before it starts, so it asks the engine's /tokenize").hint(
-                "check --engine-url (without /v1), --engine-model and --engine; vLLM and SGLang both have /tokenize",
-            )
-        })?;
+        let api_key_env = args.engine_api_key_env.as_deref();
+        let tail = Given { url, model, dialect: args.engine, api_key_env }.tail(false).await?;
         Ok(Self {
             url: url.trim_end_matches('/').to_owned(),
             model: model.to_owned(),

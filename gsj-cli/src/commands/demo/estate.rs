@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::engine::Engine;
 use crate::commands::engine::Dialect;
-use crate::commands::estate;
+use crate::commands::{estate, token};
 use crate::error::{CliError, Context as _, Kind};
 
 /// Name under which the demo's own secret is looked up; it is random, new in every run, and in no file.
@@ -73,7 +73,7 @@ impl Estate {
         Ok(Self {
             home: home.to_owned(),
             state: state.to_owned(),
-            secret: random_secret()?,
+            secret: token::draw()?,
             owner,
             task_id: format!("demo-{started}"),
         })
@@ -204,19 +204,4 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
     let beside = path.with_extension("tmp");
     fs::write(&beside, bytes).map_err(fault)?;
     fs::rename(&beside, path).map_err(fault)
-}
-
-/// 32 random bytes in hexadecimal.
-fn random_secret() -> Result<String, CliError> {
-    use std::fmt::Write as _;
-    use std::io::Read as _;
-    let mut bytes = [0_u8; 32];
-    fs::File::open("/dev/urandom")
-        .and_then(|mut file| file.read_exact(&mut bytes))
-        .map_err(|error| CliError::new(Kind::Failed, format!("read /dev/urandom: {error}")))?;
-    let mut text = String::with_capacity(64);
-    for byte in bytes {
-        let _infallible = write!(text, "{byte:02x}");
-    }
-    Ok(text)
 }

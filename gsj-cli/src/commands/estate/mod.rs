@@ -2,11 +2,14 @@
 
 mod all;
 mod bank;
+mod down;
 mod ingest;
 mod place;
 mod report;
 mod scaffold;
+mod status;
 mod taskbank;
+mod up;
 mod validate;
 mod verify;
 
@@ -16,6 +19,7 @@ use crate::error::CliError;
 
 pub(crate) use scaffold::build;
 pub(crate) use taskbank::SplitArg;
+pub(crate) use up::become_server;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -42,6 +46,12 @@ enum Action {
     Taskbank(taskbank::Args),
     /// Look into task banks.
     Bank(bank::Args),
+    /// Stand up a whole estate of a corpus and an engine: repositories, task bank, pins, configuration, server.
+    Up(up::Args),
+    /// Say how an estate that was stood up is.
+    Status(status::Args),
+    /// Stop the server of an estate; its data stays.
+    Down(down::Args),
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
@@ -53,5 +63,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
         Action::Verify(args) => verify::run(&args),
         Action::Taskbank(args) => taskbank::run(&args),
         Action::Bank(args) => bank::run(&args),
+        Action::Up(args) => up::run(&args),
+        Action::Status(args) => status::run(&args),
+        Action::Down(args) => down::run(&args),
     }
 }

@@ -33,7 +33,7 @@ pub(super) struct CorpusArgs {
 pub(super) struct LockArgs {
     /// Folder of lock and task bank, for a corpus folder that cannot be written to [default: the corpus folder]
     #[arg(long, value_name = "DIR")]
-    lock_dir: Option<PathBuf>,
+    pub(super) lock_dir: Option<PathBuf>,
 }
 
 impl LockArgs {
@@ -204,7 +204,7 @@ impl ServiceArgs {
 
 /// How commits are made (spec `corpus.md` sections 7 and 13).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum RecipeArg {
+pub(super) enum RecipeArg {
     /// Each timestep is a root commit; the full document is in a repository that no episode reads.
     Sealed,
     /// The ids of the Python reference.
@@ -212,7 +212,7 @@ enum RecipeArg {
 }
 
 /// The recipe asked for, or the one that the lock or its absence says.
-fn recipe(asked: Option<RecipeArg>, lock_dir: &Path) -> Result<Recipe, CliError> {
+pub(super) fn recipe(asked: Option<RecipeArg>, lock_dir: &Path) -> Result<Recipe, CliError> {
     match asked {
         Some(RecipeArg::Sealed) => Ok(Recipe::Sealed),
         Some(RecipeArg::Reference) => Ok(Recipe::Reference),
