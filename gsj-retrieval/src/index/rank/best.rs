@@ -13,7 +13,13 @@ const SLACK: f64 = 1.0 + 1e-9;
 /// How many units are taken at a time: so many that their sums stay close to the processor.
 const WINDOW: usize = 2_048;
 /// How many places of a list are gone through in the time of looking one up.
-const LOOKUP: usize = 6;
+const LOOKUP: usize = 16;
+/// How many lengths of units there are bounds for; longer ones share the last.
+const LENGTHS: usize = 128;
+/// How often a term stands in a unit at most where what it adds is in a table.
+const TABLE_COUNTS: u8 = 4;
+/// How long a list is that a table is worth.
+const TABLED: usize = 2_048;
 
 impl Ranking<'_> {
     /// The `k` best pages that hold a term of the query, best first, equal scores by page.
@@ -41,8 +47,9 @@ impl Ranking<'_> {
 struct Search<'r, 'a> {
     ranking: &'r Ranking<'a>,
     cursors: Vec<Cursor<'a>>,
-    /// What the lists from each on, and the neighbours, can add to a unit at most.
-    rest: Vec<f64>,
+    /// What the lists from each on, and the neighbours, can add to a unit at most: a row for each list, by the unit's
+    /// length.
+    rest: Vec<[f64; LENGTHS]>,
     sums: Sums,
     best: Best,
     /// The best unit of the page that `page` is.
@@ -52,26 +59,39 @@ struct Search<'r, 'a> {
 
 impl<'r, 'a> Search<'r, 'a> {
     fn new(ranking: &'r Ranking<'a>, k: usize) -> Self {
-        let mut sum: f64 = ranking.neighbours.iter().map(|(_, _, adds)| adds).sum();
-        let mut rest = vec![sum];
+        let nearby: f64 = ranking.neighbours.iter().map(|(_, _, adds)| adds).sum();
+        let mut row = [nearby; LENGTHS];
+        let mut rest = vec![row];
         for list in ranking.lists.iter().rev() {
-            // No unit that holds a term is shorter than one term.
-            sum += gain(list.weight, list.postings.most(), ranking.norm_of(1));
-            rest.push(sum);
+            let most = list.postings.most();
+            for (sum, norm) in row.iter_mut().zip(&ranking.norms) {
+                *sum += gain(list.weight, most, *norm);
+            }
+            rest.push(row);
         }
         rest.reverse();
         let cursor = |list: &super::List<'a>| {
-            let once = if list.postings.len() > ranking.norms.len() { ranking.norms.as_slice() } else { &[] };
-            let once = once.iter().map(|norm| gain(list.weight, 1, *norm)).collect();
-            Cursor { postings: list.postings, weight: list.weight, once, from: 0, to: 0 }
+            let counts = if list.postings.len() > TABLED { 1..=TABLE_COUNTS } else { 1..=0 };
+            let gains = counts.flat_map(|count| ranking.norms.iter().map(move |norm| gain(list.weight, count, *norm)));
+            Cursor { postings: list.postings, weight: list.weight, gains: gains.collect(), from: 0, to: 0 }
         };
         let cursors = ranking.lists.iter().map(cursor).collect();
         let page = PageUnits { number: 0, end: 0 };
         Self { ranking, cursors, rest, sums: Sums::new(), best: Best::new(k), top: None, page }
     }
 
+    /// What the lists from this on, and the neighbours, can add to any unit at most.
     fn rest(&self, list: usize) -> f64 {
-        self.rest.get(list).copied().unwrap_or(0.0)
+        // No unit that holds a term is shorter than one term, and the shorter, the more.
+        self.rest.get(list).map_or(0.0, |row| row[1])
+    }
+
+    /// Forgets the window's units that can't come among the best by what the lists from `summed` on add; tells how many
+    /// are left.
+    fn keep(&mut self, start: usize, summed: usize) -> usize {
+        let Some(rest) = self.rest.get(summed) else { return 0 };
+        let view = self.ranking.view;
+        self.sums.keep(self.best.entry(), |place| by_length(rest, view.length(start + place)))
     }
 
     /// Takes the units from `start` on that one of the `walked` first lists holds.
@@ -81,9 +101,8 @@ impl<'r, 'a> Search<'r, 'a> {
             cursor.to = cursor.postings.seek(cursor.from, start + WINDOW);
             cursor.add(self.ranking, start, |place, gain| self.sums.add(place, gain));
         }
-        let entry = self.best.entry();
         let mut summed = walked;
-        let mut left = self.sums.keep(self.rest(summed), entry);
+        let mut left = self.keep(start, summed);
         if left == 0 {
             return;
         }
@@ -94,7 +113,7 @@ impl<'r, 'a> Search<'r, 'a> {
         while let Some(cursor) = self.cursors.get(summed).filter(|cursor| cursor.to - cursor.from <= LOOKUP * left) {
             cursor.add(self.ranking, start, |place, gain| self.sums.add_to_kept(place, gain));
             summed += 1;
-            left = self.sums.keep(self.rest(summed), entry);
+            left = self.keep(start, summed);
         }
         let mut at = 0;
         while let Some((place, sum)) = self.sums.take(&mut at) {
@@ -108,16 +127,16 @@ impl<'r, 'a> Search<'r, 'a> {
             self.best.offer(self.top.take());
         }
         let to_beat = self.top.map_or(0.0, |top| top.score).max(self.best.entry());
-        let mut norm = None;
+        let (length, norm) = (self.ranking.view.length(unit), self.ranking.norm(unit));
         for (cursor, rest) in self.cursors.iter().zip(&self.rest).skip(summed) {
-            if (sum + rest) * SLACK <= to_beat {
+            if (sum + by_length(rest, length)) * SLACK <= to_beat {
                 return;
             }
             if let Some((count, _)) = cursor.find(unit) {
-                sum += gain(cursor.weight, count, *norm.get_or_insert_with(|| self.ranking.norm(unit)));
+                sum += gain(cursor.weight, count, norm);
             }
         }
-        if (sum + self.rest(self.cursors.len())) * SLACK <= to_beat {
+        if self.rest.last().is_some_and(|nearby| (sum + by_length(nearby, length)) * SLACK <= to_beat) {
             return;
         }
         let first = |list: usize| Some(self.cursors.get(list)?.find(unit)?.1);
@@ -131,12 +150,18 @@ impl<'r, 'a> Search<'r, 'a> {
     }
 }
 
+/// Of a row of bounds, the one for a length; a longer unit gets no more than the longest of the row.
+fn by_length(row: &[f64; LENGTHS], length: u16) -> f64 {
+    let [.., longest] = row;
+    row.get(usize::from(length)).copied().unwrap_or(*longest)
+}
+
 /// One list, and which part of it stands in the window.
 struct Cursor<'a> {
     postings: Postings<'a>,
     weight: f64,
-    /// What the term adds where it stands once, by the unit's length; empty for a short list.
-    once: Vec<f64>,
+    /// What the term adds by how often it stands there and the unit's length; empty for a short list.
+    gains: Vec<f64>,
     from: usize,
     to: usize,
 }
@@ -145,9 +170,12 @@ impl Cursor<'_> {
     /// Calls `each` with every unit in the window, by its place there, and what the term adds to it.
     fn add(&self, ranking: &Ranking<'_>, start: usize, mut each: impl FnMut(usize, f64)) {
         for (unit, count) in self.postings.range(self.from..self.to).iter() {
-            let gain = match self.once.get(usize::from(ranking.view.length(unit))) {
-                Some(gain) if count == 1 => *gain,
-                _ => gain(self.weight, count, ranking.norm(unit)),
+            let length = usize::from(ranking.view.length(unit));
+            // A table of it spares a division, and a branch that often goes either way.
+            let row = usize::from(count.wrapping_sub(1)) * ranking.norms.len();
+            let gain = match self.gains.get(row + length).filter(|_| length < ranking.norms.len()) {
+                Some(gain) => *gain,
+                None => gain(self.weight, count, ranking.norm(unit)),
             };
             each(unit.wrapping_sub(start), gain);
         }
@@ -185,16 +213,17 @@ impl Sums {
         }
     }
 
-    /// Forgets those that can't beat `entry` even with `more`; tells how many are left.
-    fn keep(&mut self, more: f64, entry: f64) -> usize {
+    /// Forgets those that can't beat `entry` even with `more`, which is given by their places; tells how many are left.
+    fn keep(&mut self, entry: f64, more: impl Fn(usize) -> f64) -> usize {
         let mut left = 0;
-        for (kept, sums) in self.kept.iter_mut().zip(self.sums.as_chunks_mut::<64>().0) {
+        let chunks = self.kept.iter_mut().zip(self.sums.as_chunks_mut::<64>().0);
+        for (start, (kept, sums)) in (0..).step_by(64).zip(chunks) {
             let mut rest = *kept;
             while rest != 0 {
                 let place = rest.trailing_zeros();
                 rest &= rest - 1;
                 if let Some(sum) = sums.get_mut(place as usize)
-                    && (*sum + more) * SLACK <= entry
+                    && (*sum + more(start + place as usize)) * SLACK <= entry
                 {
                     *sum = 0.0;
                     *kept &= !(1 << place);
