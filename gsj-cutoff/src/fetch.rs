@@ -34,7 +34,7 @@ impl Credential {
         Ok(Self { user: user.to_owned(), secret: secret.to_owned() })
     }
 
-    fn header(&self) -> String {
+    pub(crate) fn header(&self) -> String {
         let pair = format!("{}:{}", self.user, self.secret);
         format!("Authorization: Basic {}", base64::engine::general_purpose::STANDARD.encode(pair))
     }
@@ -119,11 +119,18 @@ pub fn fetch(request: &FetchRequest<'_>) -> Result<(), CutoffError> {
     if output.status.success() {
         return Ok(());
     }
-    let mut said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
-    if let Some(credential) = request.credential {
-        said = said.replace(&credential.secret, "***").replace(&credential.header()["Authorization: ".len()..], "***");
+    Err(fault(crate::names::shown_text(&blanked(&output.stderr, request.credential))))
+}
+
+/// What git said, in one line and without the credential.
+pub(crate) fn blanked(said: &[u8], credential: Option<&Credential>) -> String {
+    let said = String::from_utf8_lossy(said).trim().replace('\n', "; ");
+    match credential {
+        Some(credential) => {
+            said.replace(&credential.secret, "***").replace(&credential.header()["Authorization: ".len()..], "***")
+        }
+        None => said,
     }
-    Err(fault(crate::names::shown_text(&said)))
 }
 
 /// The protocol of a URL that may be fetched, or why it may not.

@@ -28,6 +28,8 @@ mod limits;
 mod lookup;
 #[cfg(feature = "audit")]
 mod loose;
+#[cfg(feature = "fetch")]
+mod mirror;
 #[cfg(feature = "audit")]
 mod names;
 #[cfg(feature = "audit")]
@@ -66,5 +68,7 @@ pub use fetch::{Credential, FetchRefs, FetchRequest, fetch};
 pub use files::{BranchFile, branch_files};
 #[cfg(feature = "fetch")]
 pub use git_program::GitProgram;
+#[cfg(feature = "fetch")]
+pub use mirror::{MirrorRequest, mirror};
 #[cfg(feature = "git")]
 pub use pack_write::PackWriter;

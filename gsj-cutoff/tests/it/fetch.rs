@@ -12,17 +12,17 @@ use std::sync::{Arc, Mutex};
 
 /// `user:hunter2-of-the-test` in base 64.
 const WANTED: &str = "Basic dXNlcjpodW50ZXIyLW9mLXRoZS10ZXN0";
-const SECRET: &str = "hunter2-of-the-test";
+pub(crate) const SECRET: &str = "hunter2-of-the-test";
 
 /// What was seen of the client while it was being served.
 #[derive(Default)]
-struct Seen {
+pub(crate) struct Seen {
     requests: usize,
     refused: usize,
-    in_arguments: bool,
+    pub(crate) in_arguments: bool,
 }
 
-fn serve(root: PathBuf) -> (String, Arc<Mutex<Seen>>) {
+pub(crate) fn serve(root: PathBuf) -> (String, Arc<Mutex<Seen>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("binds");
     let url = format!("http://{}", listener.local_addr().expect("address"));
     let seen = Arc::new(Mutex::new(Seen::default()));

@@ -20,6 +20,8 @@ mod git;
 mod hostile;
 #[cfg(feature = "git")]
 mod leaks;
+#[cfg(feature = "fetch")]
+mod mirror;
 mod scan;
 #[cfg(feature = "tokens")]
 mod tokens;
