@@ -2,9 +2,6 @@
 
 use serde_json::{Map, Value};
 
-/// The number of hits when a call names none.
-const DEFAULT_K: i64 = 5;
-
 /// Reads the query.
 pub(crate) fn query(arguments: &Map<String, Value>) -> Result<&str, String> {
     match arguments.get("query") {
@@ -14,11 +11,11 @@ pub(crate) fn query(arguments: &Map<String, Value>) -> Result<&str, String> {
     }
 }
 
-/// Reads `k` and clamps it into 1..`max_k`.
-pub(crate) fn k(arguments: &Map<String, Value>, max_k: u32) -> Result<usize, String> {
+/// Reads `k`, which is `default` where a call names none, and clamps it into 1..`max_k`.
+pub(crate) fn k(arguments: &Map<String, Value>, default: u32, max_k: u32) -> Result<usize, String> {
     let asked = match arguments.get("k") {
         Some(value) => integer(value).ok_or_else(|| format!("k must be an integer, not {}", shown(value)))?,
-        None => DEFAULT_K,
+        None => i64::from(default),
     };
     let clamped = asked.clamp(1, i64::from(max_k.max(1)));
     Ok(usize::try_from(clamped).unwrap_or(1))
@@ -99,7 +96,7 @@ mod tests {
     use serde_json::json;
 
     fn k_of(value: Value) -> Result<usize, String> {
-        k(&Map::from_iter([("k".to_owned(), value)]), 20)
+        k(&Map::from_iter([("k".to_owned(), value)]), 5, 20)
     }
 
     #[test]
@@ -123,8 +120,9 @@ mod tests {
         ] {
             assert_eq!(k_of(value.clone()), Ok(expected), "{value}");
         }
-        assert_eq!(k(&Map::new(), 20), Ok(5));
-        assert_eq!(k(&Map::new(), 3), Ok(3), "the default is clamped too");
+        assert_eq!(k(&Map::new(), 5, 20), Ok(5));
+        assert_eq!(k(&Map::new(), 7, 20), Ok(7));
+        assert_eq!(k(&Map::new(), 5, 3), Ok(3), "the default is clamped too");
     }
 
     #[test]

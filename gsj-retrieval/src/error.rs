@@ -68,6 +68,21 @@ pub enum RetrievalError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A repository could not be copied from its host.
+    #[error("copy the repository of case `{case_id}`; the copy that is there, if one is, was left as it was")]
+    Fetch {
+        /// The case.
+        case_id: String,
+        /// What git said, without a credential.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Repositories are on a host, and nothing says where copies of them may be kept.
+    #[error("the repositories at `{url}` need a folder for their copies")]
+    NoCache {
+        /// Where they are.
+        url: String,
+    },
     /// A case is no longer what it was a moment ago.
     #[error("case `{case_id}` changed while it was read; index it again when the writer is done")]
     Changed {

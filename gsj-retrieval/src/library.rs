@@ -368,6 +368,12 @@ impl Library {
         self.opened.as_ref()
     }
 
+    /// How many cases there are.
+    #[must_use]
+    pub fn case_count(&self) -> usize {
+        self.cases.len()
+    }
+
     /// How many pages all cases have.
     #[must_use]
     pub fn page_count(&self) -> usize {

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs::{self, File, TryLockError},
     io,
+    num::NonZeroU32,
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     sync::Arc,
@@ -312,6 +313,8 @@ fn retrieval(
     let mut options = Options::new(Arc::new(move || clock.whole_seconds()));
     options.leeway_s = i64::from(config.leeway_s);
     options.max_k = config.max_k;
+    options.max_query_chars = usize::try_from(config.query_chars).unwrap_or(usize::MAX);
+    options.calls_per_second_per_episode = NonZeroU32::new(config.calls_per_second_per_episode);
     Ok(Service::new(library, tools, vec![secret], options))
 }
 

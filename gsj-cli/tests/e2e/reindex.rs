@@ -19,7 +19,7 @@ fn soon() -> i64 {
 }
 
 /// One call with an admin token, or without a token: status and body.
-fn asked(url: &str, method: &str, path: &str, admin: bool) -> (u16, String) {
+pub(crate) fn asked(url: &str, method: &str, path: &str, admin: bool) -> (u16, String) {
     let host = url.strip_prefix("http://").unwrap();
     let mut stream = std::net::TcpStream::connect(host).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -35,12 +35,12 @@ fn asked(url: &str, method: &str, path: &str, admin: bool) -> (u16, String) {
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
 
-fn health(url: &str) -> Value {
+pub(crate) fn health(url: &str) -> Value {
     serde_json::from_str(&asked(url, "GET", "/health", true).1).unwrap()
 }
 
 /// The pages that a search of an episode finds, or the whole answer when it is none.
-fn pages(url: &str, case: &str, timestep: u32, query: &str) -> Result<Vec<u64>, Value> {
+pub(crate) fn pages(url: &str, case: &str, timestep: u32, query: &str) -> Result<Vec<u64>, Value> {
     let claims = Claims { case_id: case.into(), timestep, episode_id: "e2e".into(), exp: soon() };
     let path = format!("{url}/mcp/{}", mint(&claims, &secret()).unwrap());
     let host = url.strip_prefix("http://").unwrap();
@@ -67,7 +67,7 @@ fn pages(url: &str, case: &str, timestep: u32, query: &str) -> Result<Vec<u64>, 
     Ok(hits.iter().map(|hit| hit["page"].as_u64().unwrap()).collect())
 }
 
-fn phase(estate: &Estate, name: &str, more: &[&str]) -> Output {
+pub(crate) fn phase(estate: &Estate, name: &str, more: &[&str]) -> Output {
     let mut command = gsj();
     command.args(["estate", name, "--format", "json", "--corpus"]).arg(estate.path("corpus"));
     if matches!(name, "scaffold" | "verify") {
@@ -76,7 +76,7 @@ fn phase(estate: &Estate, name: &str, more: &[&str]) -> Output {
     output(command.args(more))
 }
 
-fn done(estate: &Estate, name: &str, more: &[&str]) -> Value {
+pub(crate) fn done(estate: &Estate, name: &str, more: &[&str]) -> Value {
     let ran = phase(estate, name, more);
     assert_eq!(ran.status.code(), Some(0), "{name}: {}", text(&ran));
     let last = String::from_utf8_lossy(&ran.stdout).lines().last().unwrap_or("null").to_owned();
@@ -84,7 +84,7 @@ fn done(estate: &Estate, name: &str, more: &[&str]) -> Value {
 }
 
 /// Adds a sentence to a page of a case, in every timestep that has it.
-fn edit(estate: &Estate, case: &str, page: u32, sentence: &str) {
+pub(crate) fn edit(estate: &Estate, case: &str, page: u32, sentence: &str) {
     let folder = estate.path("corpus").join(case);
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let page = entry.path().join(format!("pages/page_{page:04}.md"));

@@ -45,10 +45,10 @@ pub(super) fn reindex(shared: &Shared, method: &Method, headers: &HeaderMap) -> 
         return (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, "POST")], "method not allowed").into_response();
     }
     let Some(token) = bearer(headers) else {
-        return refused("unauthorized: missing token; send Authorization: Bearer and an admin token");
+        return refused(shared, "unauthorized: missing token; send Authorization: Bearer and an admin token");
     };
     if !shared.is_admin(token) {
-        return refused("unauthorized: the token is no admin token, or its time is over");
+        return refused(shared, "unauthorized: the token is no admin token, or its time is over");
     }
     let accepted =
         |word: &str| json_text(StatusCode::ACCEPTED, &json!({"reindex": word, "state": shared.board.standing().state}));
@@ -66,7 +66,21 @@ pub(super) fn is_admin(shared: &Shared, headers: &HeaderMap) -> bool {
     bearer(headers).is_some_and(|token| shared.is_admin(token))
 }
 
-fn refused(error: &str) -> Response {
+/// The counters, for whoever holds an admin token: they tell how many pages there are.
+pub(super) fn metrics(shared: &Shared, method: &Method, headers: &HeaderMap) -> Response {
+    if method != Method::GET {
+        return (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, "GET")], "method not allowed").into_response();
+    }
+    if !is_admin(shared, headers) {
+        return refused(shared, "unauthorized: metrics are for those with an admin token");
+    }
+    let uptime = (shared.options.clock)().saturating_sub(shared.started);
+    let text = shared.metrics.text(&shared.board.standing(), uptime);
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}
+
+fn refused(shared: &Shared, error: &str) -> Response {
+    shared.metrics.refused("admin");
     json_text(StatusCode::UNAUTHORIZED, &json!({"error": error}))
 }
 

@@ -1,12 +1,12 @@
 //! What rmcp calls: the server's introduction and the four tools.
 
+use super::limits::Limiter;
 use super::mcp::PROTOCOL_VERSIONS;
+use super::metrics::Metrics;
 use super::near::Near;
-use super::{Episode, Options};
-use crate::TOOL_NAMES;
-use crate::call::{self, Outcome};
+use super::{CallLog, CallOutcome, CallRecord, Episode, Options};
+use crate::call::{self, Bounds, Outcome};
 use axum::http::request::Parts;
-use gsj_cutoff::tokens::Claims;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorData,
     GetPromptRequestParams, GetPromptResponse, Implementation, PromptsCapability, ProtocolVersion,
@@ -18,51 +18,127 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::info;
 
-/// Lets a bounded number of searches run beside the runtime's threads.
-#[derive(Clone)]
-pub(super) struct SearchGate {
+/// What every call passes: its rate, a place among the searches that run beside the runtime's threads, and its record.
+pub(super) struct Gate {
     permits: Arc<Semaphore>,
     wait: Duration,
-    max_k: u32,
+    waiting: AtomicUsize,
+    max_waiting: usize,
+    bounds: Bounds,
+    limiter: Limiter,
+    metrics: Arc<Metrics>,
+    log: Option<CallLog>,
 }
 
-impl SearchGate {
-    pub(super) fn new(options: &Options) -> Self {
+impl Gate {
+    pub(super) fn new(options: &Options, metrics: Arc<Metrics>) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(options.concurrent_searches.get().min(Semaphore::MAX_PERMITS))),
             wait: options.queue_timeout,
-            max_k: options.max_k,
+            waiting: AtomicUsize::new(0),
+            max_waiting: options.max_waiting,
+            bounds: Bounds { max_k: options.max_k, default_k: options.default_k, query_chars: options.max_query_chars },
+            limiter: Limiter::new(options),
+            metrics,
+            log: options.call_log.clone(),
+        }
+    }
+
+    /// The outcome of a call that goes no further: there were too many before, or its query is too long.
+    fn refuses(&self, episode: &Episode, tool: &str, arguments: &Map<String, Value>) -> Option<Outcome> {
+        match self.limiter.take(&episode.claims, Instant::now()) {
+            Ok(()) => call::too_long(tool, arguments, self.bounds),
+            Err(wait) => {
+                let problem = format!("too many calls; try again in {} ms", wait.as_millis().max(1));
+                Some(Outcome::fault(CallOutcome::Rate, tool, &problem))
+            }
         }
     }
 
     async fn run(&self, episode: &Episode, tool: &str, arguments: Map<String, Value>, near: &Near) -> Outcome {
-        let Ok(Ok(permit)) = tokio::time::timeout(self.wait, Arc::clone(&self.permits).acquire_owned()).await else {
-            return Outcome::fault(tool, "the service is busy; try again");
-        };
+        let busy = || Outcome::fault(CallOutcome::Busy, tool, "the service is busy; try again");
+        let Some(permit) = self.enter().await else { return busy() };
         let (library, claims, name) = (Arc::clone(&episode.library), episode.claims.clone(), tool.to_owned());
-        let (max_k, near) = (self.max_k, near.vector.clone());
+        let (bounds, near) = (self.bounds, near.vector.clone());
         let done = tokio::task::spawn_blocking(move || {
             // Held until the search itself is over, also when nobody waits for it any more.
             let _permit = permit;
-            call::run(&library, (&claims.case_id, claims.timestep), &name, &arguments, max_k, near.as_deref())
+            call::run(&library, (&claims.case_id, claims.timestep), &name, &arguments, bounds, near.as_deref())
         });
-        done.await.unwrap_or_else(|_| Outcome::fault(tool, "the search stopped; try again"))
+        done.await.unwrap_or_else(|_| Outcome::fault(CallOutcome::Failed, tool, "the search stopped; try again"))
+    }
+
+    /// Waits for a place, unless too many do already.
+    async fn enter(&self) -> Option<OwnedSemaphorePermit> {
+        let permits = Arc::clone(&self.permits);
+        if let Ok(permit) = Arc::clone(&permits).try_acquire_owned() {
+            return Some(permit);
+        }
+        let _waiting = Waiting::count(&self.waiting, self.max_waiting)?;
+        tokio::time::timeout(self.wait, permits.acquire_owned()).await.ok()?.ok()
+    }
+
+    /// One line per call, with its outcome and never a token.
+    fn record(&self, mut record: CallRecord, outcome: CallOutcome, results: usize, took: Duration) {
+        record.latency_ms = (took.as_secs_f64() * 1e6).round() / 1e3;
+        record.outcome = outcome;
+        record.results = results;
+        self.metrics.call(&record);
+        info!(
+            target: "gsj_retrieval",
+            event = "tool_call",
+            episode_id = record.episode_id,
+            case_id = record.case_id,
+            timestep = record.timestep,
+            tool = record.tool,
+            k = record.k,
+            n_results = record.results,
+            latency_ms = record.latency_ms,
+            cache_hit = record.cache_hit,
+            outcome = record.outcome.as_str(),
+            "tool call"
+        );
+        if let Some(log) = &self.log {
+            log(&record);
+        }
+    }
+}
+
+/// One that waits; counted until it is dropped.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn count(count: &'a AtomicUsize, most: usize) -> Option<Self> {
+        let more = |waiting| (waiting < most).then_some(waiting + 1);
+        count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(Self(count))
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// One per request: rmcp makes it, asks it once and drops it.
 pub(super) struct Handler {
-    gate: SearchGate,
+    gate: Arc<Gate>,
 }
 
 impl Handler {
-    pub(super) fn new(gate: SearchGate) -> Self {
+    pub(super) fn new(gate: Arc<Gate>) -> Self {
         Self { gate }
     }
+}
+
+fn episode(context: &RequestContext<RoleServer>) -> Option<Episode> {
+    context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Episode>()).cloned()
 }
 
 impl ServerHandler for Handler {
@@ -95,19 +171,24 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let started = Instant::now();
-        let episode = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Episode>()).cloned();
-        let Some(episode) = episode else {
+        let Some(episode) = episode(&context) else {
             return Err(ErrorData::internal_error("the request carries no scope", None));
         };
         let arguments = request.arguments.unwrap_or_default();
-        let asked = asked_k(&arguments);
-        let (outcome, near) = match Near::of(&episode, &request.name, &arguments).await {
-            Ok(near) => (self.gate.run(&episode, &request.name, arguments, &near).await, near),
-            Err(fault) => (fault, Near { missing: true, ..Near::default() }),
+        let mut record = CallRecord::new(&episode.claims, &request.name, asked_k(&arguments));
+        let (outcome, near) = match self.gate.refuses(&episode, &request.name, &arguments) {
+            Some(fault) => (fault, Near::default()),
+            None => match Near::of(&episode, &request.name, &arguments).await {
+                Ok(near) => (self.gate.run(&episode, &request.name, arguments, &near).await, near),
+                Err(fault) => (fault, Near::default()),
+            },
         };
-        log(&episode.claims, &request.name, &asked, &outcome, &near, started.elapsed());
+        record.cache_hit = near.cached;
+        let (is_error, results) = (outcome.is_error(), if outcome.is_error() { 0 } else { outcome.texts.len() });
+        let kind = if near.missing && !is_error { CallOutcome::WordsOnly } else { outcome.kind };
+        self.gate.record(record, kind, results, started.elapsed());
         let texts = outcome.texts.into_iter().map(ContentBlock::text).collect();
-        let mut result = if outcome.is_error { CallToolResult::error(texts) } else { CallToolResult::success(texts) };
+        let mut result = if is_error { CallToolResult::error(texts) } else { CallToolResult::success(texts) };
         result.structured_content = outcome.structured;
         Ok(result.into())
     }
@@ -132,8 +213,14 @@ impl ServerHandler for Handler {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        if request.method == "tools/call"
+            && let Some(episode) = episode(&context)
+        {
+            let record = CallRecord::new(&episode.claims, "", "default".to_owned());
+            self.gate.record(record, CallOutcome::BadArguments, 0, Duration::ZERO);
+        }
         Err(ErrorData::invalid_params(format!("params of {} have another form", request.method), None))
     }
 }
@@ -147,28 +234,4 @@ fn asked_k(arguments: &Map<String, Value>) -> String {
         Some(Value::Null) => "null".to_owned(),
         Some(_) => "other".to_owned(),
     }
-}
-
-/// One line per call, with its outcome and never a token.
-fn log(claims: &Claims, tool: &str, k: &str, outcome: &Outcome, near: &Near, took: Duration) {
-    let tool = TOOL_NAMES.into_iter().find(|name| *name == tool).unwrap_or("unknown");
-    let latency_ms = (took.as_secs_f64() * 1e6).round() / 1e3;
-    info!(
-        target: "gsj_retrieval",
-        event = "tool_call",
-        episode_id = claims.episode_id,
-        case_id = claims.case_id,
-        timestep = claims.timestep,
-        tool,
-        k,
-        n_results = if outcome.is_error { 0 } else { outcome.texts.len() },
-        latency_ms,
-        cache_hit = near.cached,
-        outcome = match (outcome.is_error, near.missing) {
-            (true, _) => "error",
-            (false, true) => "words_only",
-            (false, false) => "ok",
-        },
-        "tool call"
-    );
 }

@@ -6,7 +6,7 @@ use crate::Library;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::header::ALLOW;
+use axum::http::header::{ALLOW, HOST};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -38,15 +38,35 @@ pub(super) fn router(shared: Arc<Shared>, only: Option<Only>) -> Router {
 
 async fn serve(State(front): State<Arc<Front>>, request: Request) -> Response {
     let path = percent_decode_str(request.uri().path()).decode_utf8_lossy().into_owned();
+    if path != "/health" && !is_for_us(&front, &request) {
+        front.shared.metrics.refused("host");
+        return (StatusCode::MISDIRECTED_REQUEST, "this host is not served here").into_response();
+    }
     match path.as_str() {
         "/health" => admin::health(&front.shared, request.headers(), front.only.is_some()),
         "/admin/reindex" if front.only.is_none() => admin::reindex(&front.shared, request.method(), request.headers()),
+        "/metrics" if front.only.is_none() => admin::metrics(&front.shared, request.method(), request.headers()),
         "/mcp" => episode(&front, "", request).await,
         _ => match path.strip_prefix("/mcp/") {
             Some(token) => episode(&front, token, request).await,
             None => (StatusCode::NOT_FOUND, "not found").into_response(),
         },
     }
+}
+
+/// Whether the request names a host that is served, where that is asked for.
+fn is_for_us(front: &Front, request: &Request) -> bool {
+    let Some(hosts) = front.shared.options.allowed_hosts.as_ref().filter(|_| front.only.is_none()) else { return true };
+    let named = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+    let Some(named) = named.or_else(|| request.uri().authority().map(|authority| authority.as_str())) else {
+        return false;
+    };
+    // The port follows the last colon, unless that stands within the brackets of an address.
+    let name = named.rsplit_once(':').filter(|(_, port)| !port.contains(']')).map_or(named, |(name, _)| name);
+    hosts.iter().any(|host| match host.strip_suffix(":*") {
+        Some(host) => host.eq_ignore_ascii_case(name),
+        None => host.eq_ignore_ascii_case(named) || host.eq_ignore_ascii_case(name),
+    })
 }
 
 async fn episode(front: &Front, token: &str, request: Request) -> Response {
@@ -61,6 +81,7 @@ async fn episode(front: &Front, token: &str, request: Request) -> Response {
 }
 
 async fn refuse(front: &Front, refusal: &Refusal, body: Body) -> Response {
+    front.shared.metrics.refused(refusal.reason());
     info!(target: "gsj_retrieval", event = "refused", reason = refusal.reason(), "episode refused");
     let id = match read_body(body, REFUSED_BODY, front.shared.options.body_timeout).await {
         Ok(bytes) => request_id(&bytes),

@@ -97,6 +97,7 @@ async fn carry_out(shared: Arc<Shared>, source: Arc<Mutex<impl IndexSource>>) {
                 Ok(failed) => failed,
                 Err(_) => Some("the run broke off; the log says where".to_owned()),
             };
+            shared.metrics.index_run(failed.is_none());
             if let Some(failed) = &failed {
                 error!(target: "gsj_retrieval", event = "index", failed, "the index was not made anew");
             }
@@ -129,7 +130,7 @@ fn one(shared: &Shared, source: &Mutex<impl IndexSource>, progress: &Progress) -
 }
 
 fn log(library: &Library, took: Duration) {
-    let (built, reused) = library.opened().map_or((library.summary().len(), 0), |opened| (opened.built, opened.reused));
+    let (built, reused) = library.opened().map_or((library.case_count(), 0), |opened| (opened.built, opened.reused));
     let stale = library.opened().and_then(|opened| opened.stale.as_deref());
     let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     info!(

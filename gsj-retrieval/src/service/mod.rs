@@ -8,8 +8,11 @@ mod board;
 mod handler;
 mod http;
 mod indexer;
+mod limits;
 mod mcp;
+mod metrics;
 mod near;
+mod record;
 mod refusal;
 
 use crate::{Library, Tools};
@@ -17,22 +20,27 @@ use axum::Router;
 use axum::http::HeaderMap;
 use board::Board;
 use gsj_cutoff::tokens::{self, Claims, Secret};
-use handler::{Handler, SearchGate};
+use handler::{Gate, Handler};
 use http::Only;
+use metrics::Metrics;
 use refusal::Refusal;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use std::fmt;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
 pub use board::Reindex;
 pub use indexer::{IndexFault, IndexSource, Indexer};
+pub use record::{CallOutcome, CallRecord, LogField};
 
 /// The caller's clock: seconds since 1970.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+
+/// Is told of each tool call when it has been answered. Called on a thread that must not wait for long.
+pub type CallLog = Arc<dyn Fn(&CallRecord) + Send + Sync>;
 
 /// How the service behaves. [`Options::new`] gives the defaults.
 #[derive(Clone)]
@@ -44,12 +52,27 @@ pub struct Options {
     pub leeway_s: i64,
     /// The most hits that one search gives (20).
     pub max_k: u32,
+    /// The hits of a search that names no number (5). What the declarations call the default is not changed by it.
+    pub default_k: u32,
+    /// The longest query, in characters (32,768).
+    pub max_query_chars: usize,
+    /// The most tool calls a second, all together (no limit). Each limit is a bucket of what one second brings.
+    pub calls_per_second: Option<NonZeroU32>,
+    /// The most tool calls a second of one episode (5,000).
+    pub calls_per_second_per_episode: Option<NonZeroU32>,
     /// How many searches run at once; more wait (one for each processor).
     pub concurrent_searches: NonZeroUsize,
     /// How long a search waits for its turn before the tool answers that the service is busy (30 s).
     pub queue_timeout: Duration,
+    /// How many searches may wait at once before the tool answers that the service is busy (1,024).
+    pub max_waiting: usize,
     /// How long a request's body may take to arrive (30 s).
     pub body_timeout: Duration,
+    /// The hosts by whose names the service is called, `NAME`, `NAME:PORT` or `NAME:*`; others are answered 421 but for
+    /// `/health` and a session's own socket. Absent: any name.
+    pub allowed_hosts: Option<Vec<String>>,
+    /// Who is told of each tool call, beside the line that `tracing` gets.
+    pub call_log: Option<CallLog>,
 }
 
 impl Options {
@@ -60,9 +83,16 @@ impl Options {
             clock,
             leeway_s: tokens::LEEWAY_S,
             max_k: 20,
+            default_k: 5,
+            max_query_chars: 32_768,
+            calls_per_second: None,
+            calls_per_second_per_episode: NonZeroU32::new(5_000),
             concurrent_searches: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             queue_timeout: Duration::from_secs(30),
+            max_waiting: 1024,
             body_timeout: Duration::from_secs(30),
+            allowed_hosts: None,
+            call_log: None,
         }
     }
 }
@@ -75,6 +105,8 @@ impl fmt::Debug for Options {
             .field("concurrent_searches", &self.concurrent_searches)
             .field("queue_timeout", &self.queue_timeout)
             .field("body_timeout", &self.body_timeout)
+            .field("calls_per_second_per_episode", &self.calls_per_second_per_episode)
+            .field("allowed_hosts", &self.allowed_hosts)
             .finish_non_exhaustive()
     }
 }
@@ -106,6 +138,7 @@ struct Shared {
     board: Board,
     /// Rung when an index run is asked for, or none is wanted any more.
     bell: Arc<Notify>,
+    metrics: Arc<Metrics>,
     listing: serde_json::Value,
     secrets: Vec<Secret>,
     options: Options,
@@ -125,20 +158,21 @@ impl Service {
     /// A service without a library yet: every episode is answered 503 until [`Self::publish`].
     #[must_use]
     pub fn starting(tools: Tools, secrets: Vec<Secret>, options: Options) -> Self {
-        let gate = SearchGate::new(&options);
+        let metrics = Arc::new(Metrics::default());
+        let gate = Arc::new(Gate::new(&options, Arc::clone(&metrics)));
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_legacy_session_mode(false)
             .with_json_response(true);
         let rmcp = StreamableHttpService::new(
-            move || Ok(Handler::new(gate.clone())),
+            move || Ok(Handler::new(Arc::clone(&gate))),
             Arc::new(NeverSessionManager::default()),
             config,
         );
         let started = (options.clock)();
         let listing = tools.listing();
         let (board, bell) = (Board::default(), Arc::default());
-        let shared = Shared { board, bell, listing, secrets, options, started, rmcp };
+        let shared = Shared { board, bell, metrics, listing, secrets, options, started, rmcp };
         Self { shared: Arc::new(shared) }
     }
 
@@ -158,7 +192,7 @@ impl Service {
         admin::details(&self.shared, headers)
     }
 
-    /// The routes for everyone who holds a token: `/mcp/TOKEN`, `/admin/reindex` and `/health`.
+    /// The routes for everyone who holds a token: `/mcp/TOKEN`, `/admin/reindex`, `/metrics` and `/health`.
     pub fn router(&self) -> Router {
         http::router(Arc::clone(&self.shared), None)
     }

@@ -3,7 +3,7 @@
 use super::Episode;
 use crate::call::Outcome;
 use crate::vectors::Vector;
-use crate::{OnFailure, arguments};
+use crate::{CallOutcome, OnFailure, arguments};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use tracing::warn;
@@ -44,7 +44,9 @@ impl Near {
                 );
                 match on_failure {
                     OnFailure::Lexical => Ok(Self { missing: true, ..Self::default() }),
-                    OnFailure::Error => Err(Outcome::fault(tool, "the search is unavailable for now; try again")),
+                    OnFailure::Error => {
+                        Err(Outcome::fault(CallOutcome::Failed, tool, "the search is unavailable for now; try again"))
+                    }
                 }
             }
         }

@@ -1,11 +1,14 @@
 //! The service through its routes, and the library through its public functions.
 
+#[cfg(feature = "config")]
+mod config;
 mod embed;
 mod embed_faults;
 mod fake_endpoint;
 mod independence;
 mod kills;
 mod light;
+mod limits;
 mod minilm;
 mod parallel;
 mod ranking;

@@ -228,7 +228,7 @@ async fn every_call_is_logged_with_its_outcome_and_never_a_token() {
         brief,
         [
             r#""tool_call" "search_case" "99" 1 "ok""#,
-            r#""tool_call" "search_case" "2.5" 0 "error""#,
+            r#""tool_call" "search_case" "2.5" 0 "bad_arguments""#,
             r#""tool_call" "case_status" "default" 1 "ok""#,
             r#""refused" null null null null"#,
         ]

@@ -312,6 +312,10 @@ pub struct RetrievalConfig {
     pub max_k: u32,
     /// Tolerance for a token's expiry, in seconds.
     pub leeway_s: u32,
+    /// Longest query, in characters.
+    pub query_chars: u32,
+    /// Most tool calls a second of one session; 0 is no limit. Further ones are told to wait.
+    pub calls_per_second_per_episode: u32,
 }
 
 impl Default for RetrievalConfig {
@@ -323,6 +327,8 @@ impl Default for RetrievalConfig {
             rebuild: RebuildName::IfStale,
             max_k: 20,
             leeway_s: 30,
+            query_chars: 32_768,
+            calls_per_second_per_episode: 100,
         }
     }
 }

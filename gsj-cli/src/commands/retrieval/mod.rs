@@ -123,7 +123,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        Action::Serve(args) => serve::run(args),
+        Action::Serve(args) => serve::run(&args),
     }
 }
 
