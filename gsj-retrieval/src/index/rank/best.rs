@@ -71,8 +71,9 @@ impl<'r, 'a> Search<'r, 'a> {
         }
         rest.reverse();
         let cursor = |list: &super::List<'a>| {
-            let counts = if list.postings.len() > TABLED { 1..=TABLE_COUNTS } else { 1..=0 };
-            let gains = counts.flat_map(|count| ranking.norms.iter().map(move |norm| gain(list.weight, count, *norm)));
+            let counts = if list.postings.len() > TABLED { TABLE_COUNTS } else { 0 };
+            let gains =
+                (1..=counts).flat_map(|count| ranking.norms.iter().map(move |norm| gain(list.weight, count, *norm)));
             Cursor { postings: list.postings, weight: list.weight, gains: gains.collect(), from: 0, to: 0 }
         };
         let cursors = ranking.lists.iter().map(cursor).collect();
