@@ -183,3 +183,51 @@ async fn claims_never_mix_between_requests_at_once() {
         done.expect("each answer is of its own scope");
     }
 }
+
+#[tokio::test]
+async fn health_is_json_whatever_the_method_and_other_paths_are_text() {
+    let router = router();
+    for method in ["GET", "POST", "PUT", "DELETE"] {
+        let request = Request::builder().method(method).uri("/health").body(Body::empty()).expect("valid");
+        let answer = send(&router, request).await;
+        assert_eq!((answer.status, answer.header("content-type")), (StatusCode::OK, "application/json"), "{method}");
+        assert_eq!(answer.json()["state"], "ready");
+    }
+    let answer = get(&router, "/nowhere", None).await;
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    assert!(answer.header("content-type").starts_with("text/plain"));
+}
+
+#[tokio::test]
+async fn token_and_scope_are_looked_at_before_the_message() {
+    let router = router();
+    for token in ["garbage".to_owned(), minted(Claims { case_id: "gamma".into(), ..claims() })] {
+        // None of these would be served with a good token either.
+        let message = Request::post(format!("/mcp/{token}"));
+        let plain = message.header("content-type", "text/plain").body(Body::from("no JSON")).expect("valid");
+        assert_refused(&send(&router, plain).await, &["unauthorized"]);
+        assert_refused(&send(&router, post(&format!("/mcp/{token}"), "[]")).await, &["unauthorized"]);
+        let large = vec![b' '; 5 * 1024 * 1024];
+        assert_refused(&send(&router, post(&format!("/mcp/{token}"), large)).await, &["unauthorized"]);
+    }
+}
+
+#[tokio::test]
+async fn of_several_reasons_the_first_is_told() {
+    let router = router();
+    let all = Claims { case_id: "gamma".into(), timestep: 900, exp: NOW - 31, ..claims() };
+    assert_refused(&ping(&router, &minted(all.clone())).await, &["expired"]);
+    assert_refused(&ping(&router, &minted(Claims { exp: NOW + 60, ..all })).await, &["unknown case"]);
+}
+
+#[tokio::test]
+async fn a_refused_body_is_read_for_its_id_up_to_a_mebibyte() {
+    for (size, id) in [(1024 * 1024, json!("x")), (1024 * 1024 + 1, Value::Null)] {
+        let start = r#"{"id":"x","pad":""#;
+        let body = format!("{start}{}\"}}", "y".repeat(size - start.len() - 2));
+        assert_eq!(body.len(), size);
+        let answer = send(&router(), post("/mcp/garbage", body)).await;
+        assert_refused(&answer, &["unauthorized"]);
+        assert_eq!(answer.json()["id"], id, "{size}");
+    }
+}

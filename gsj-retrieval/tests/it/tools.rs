@@ -61,6 +61,27 @@ async fn nothing_after_the_timestep_is_found_whatever_is_asked() {
     assert!(pages(&call(&router, &token("alpha", 5), "search_case", widened).await).is_empty());
 }
 
+/// The numbers behind each place where a text stands, of so many digits, or of all that follow.
+fn numbers_behind(text: &str, what: &str, digits: Option<usize>) -> Vec<u64> {
+    let behind = text.match_indices(what).map(|(at, _)| text[at + what.len()..].trim_start());
+    let number = |rest: &str| -> String {
+        rest.chars().take_while(char::is_ascii_digit).take(digits.unwrap_or(usize::MAX)).collect()
+    };
+    behind.map(|rest| number(rest).parse().expect("a number")).collect()
+}
+
+#[tokio::test]
+async fn what_reads_transcripts_finds_exactly_the_pages_of_the_hits() {
+    for timestep in [3, 5, 6] {
+        let found = call(&router(), &token("alpha", timestep), "search_case", json!({"query": "heron", "k": 20})).await;
+        let text = texts(&found).join("\n");
+        assert_eq!(numbers_behind(&text, "\"page\":", None), pages(&found));
+        assert_eq!(numbers_behind(&text, "md/page_", Some(4)), pages(&found));
+        assert!(pages(&found).iter().all(|page| *page <= u64::from(timestep)));
+        assert_eq!(text.matches(".md\"").count(), pages(&found).len());
+    }
+}
+
 #[tokio::test]
 async fn an_empty_list_is_empty_in_both_forms() {
     for query in ["", "  ", "zebra", "\u{0}"] {
