@@ -209,6 +209,22 @@ mod tests {
     }
 
     #[test]
+    fn a_token_with_the_claims_of_both_passes_nowhere() {
+        #[derive(serde::Serialize)]
+        struct Both {
+            case_id: &'static str,
+            timestep: u32,
+            episode_id: &'static str,
+            exp: i64,
+            admin: &'static str,
+        }
+        let both = Both { case_id: "case_0001", timestep: 5, episode_id: "ep-1", exp: NOW + 60, admin: ADMIN_REINDEX };
+        let token = wire::sign(&both, &secret(1)).expect("signs");
+        assert!(verify(&token, &[secret(1)], NOW, 30).is_err());
+        assert!(verify_admin(&token, &[secret(1)], NOW, 30).is_err());
+    }
+
+    #[test]
     fn claims_that_could_not_be_verified_are_not_minted() {
         for bad in [
             Claims { case_id: String::new(), ..claims() },
