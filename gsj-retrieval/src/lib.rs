@@ -21,7 +21,7 @@ mod tools;
 mod vectors;
 
 pub use decisions::{Decision, DecisionHit, DecisionStats, StatsFilter};
-pub use embed::{EmbedError, EmbedKey, EmbedOptions, Embedder, OnFailure};
+pub use embed::{EmbedError, EmbedKey, EmbedOptions, Embedder, EmbeddingsConfig, OnFailure};
 pub use error::RetrievalError;
 #[cfg(feature = "fetch")]
 pub use hosted::{Hosted, Layout, Mirrors};

@@ -14,14 +14,14 @@ use std::{
 use gsj_cutoff::tokens::Secret;
 use gsj_gateway::{ApiKey, Engine, EngineKind, EngineOptions, Sampling};
 use gsj_pins::{Key, Pins};
-use gsj_retrieval::{Library, Options, Progress, Service, Tools};
+use gsj_retrieval::{EmbedKey, Embedder, Library, Options, Progress, Service, Tools};
 use gsj_sandbox::{Backend, DEFAULT_UID, InitProgram, Launcher, LauncherOptions, ProbeOptions, SandboxError};
 use gsj_trace::{reconstruct, tokenizer::Tokenizer, tokens::TokenText as _};
 
 use crate::{
     agent::{self, Agents, Depth, Installed},
     clock::Clock,
-    config::{Config, EngineKindName, ProfileName, RetrievalConfig, SandboxBackendName},
+    config::{Config, EmbeddingsConfig, EngineKindName, ProfileName, RetrievalConfig, SandboxBackendName},
     error::ServerError,
     pipeline::{Cases, Equipment, Estate, LeakScan, Places, Reading},
     server::Context,
@@ -30,6 +30,7 @@ use crate::{
 
 /// Where a secret may come from when its variable is not set.
 const SECRET_CURE: &str = "set it to at least 32 random bytes, for example: export NAME=$(openssl rand -hex 32)";
+const EMBEDDINGS_CURE: &str = "set it to the endpoint's API key, or remove the key from the configuration";
 const KEY_CURE: &str = "set it to the engine's API key, or remove the key from the configuration";
 
 /// What the start hands on.
@@ -89,7 +90,8 @@ pub(crate) fn check(config: &mut Config, context: &Context, purpose: Purpose) ->
     let lock = lock(&places.state)?;
     let index = config.retrieval.index_dir.get_or_insert_with(|| places.state.join("index")).clone();
     make(&index, 0o700)?;
-    let mut reading = Reading::new(&config.estate, &config.retrieval);
+    let embedder = embedder(&config.retrieval.embeddings, context)?;
+    let mut reading = Reading::new(&config.estate, &config.retrieval, embedder);
     let (library, estate, decisions) = reading.read(&Progress::default())?;
     let retrieval = retrieval(&config.retrieval, library, secret.clone(), &context.clock)?;
     let leak_scan = if purpose == Purpose::Serve { leak_scan(config, &estate, decisions) } else { None };
@@ -268,6 +270,26 @@ fn engine(config: &Config, context: &Context) -> Result<Engine, ServerError> {
         max_tokens: sampling.max_tokens,
     };
     Ok(Engine::new(options)?)
+}
+
+fn embedder(config: &EmbeddingsConfig, context: &Context) -> Result<Option<Arc<Embedder>>, ServerError> {
+    const KEY: &str = "retrieval.embeddings.api_key_env";
+    let mut key = None;
+    if let Some(name) = &config.api_key_env {
+        let Some(text) = (context.environment)(name).filter(|text| !text.is_empty()) else {
+            return Err(ServerError::SecretMissing { name: name.clone(), key: KEY, cure: EMBEDDINGS_CURE });
+        };
+        let usable = EmbedKey::new(&text).map_err(|error| ServerError::SecretUnusable {
+            name: name.clone(),
+            key: KEY,
+            reason: error.to_string(),
+        })?;
+        key = Some(usable);
+    }
+    let Some(options) = config.options(key) else { return Ok(None) };
+    let embedder = Embedder::new(options)
+        .map_err(|error| ServerError::Retrieval { what: "retrieval.embeddings".to_owned(), source: error.into() })?;
+    Ok(Some(Arc::new(embedder)))
 }
 
 /// Opens the agent of the configuration, which must be there, and the others that are.

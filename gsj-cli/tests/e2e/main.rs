@@ -18,6 +18,7 @@ mod estate;
 mod githost;
 mod isolation;
 mod many;
+mod near;
 mod pins;
 mod real_engine;
 mod reconstructing;

@@ -214,6 +214,9 @@ impl ServiceConfig {
             Some("exact") => return fault("search.method", "`exact` is gone; leave the key out"),
             Some(_) => return fault("search.method", "must be `lexical`, or `chroma` as the reference has it"),
         }
+        if let Some((key, message)) = self.embeddings.fault() {
+            return Err((key, message.to_owned()));
+        }
         if self.auth.token_secret_env.is_empty() {
             return fault("auth.token_secret_env", "must name an environment variable");
         }

@@ -1,6 +1,6 @@
 //! The sections of the file as plain data (retrieval.md section 11).
 
-use crate::{LogField, Rebuild};
+use crate::{EmbeddingsConfig, LogField, Rebuild};
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -14,6 +14,9 @@ pub struct ServiceConfig {
     /// What makes vectors; the reference's keys mean nothing here.
     #[serde(deserialize_with = "section")]
     pub embedding: EmbeddingConfig,
+    /// An endpoint of vectors, by which pages are found that say a thing in other words.
+    #[serde(default, deserialize_with = "section")]
+    pub embeddings: EmbeddingsConfig,
     /// The reference's windows; sentences are the units here, so its keys mean nothing.
     #[serde(deserialize_with = "section")]
     pub chunking: ChunkingConfig,

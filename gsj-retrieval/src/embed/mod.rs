@@ -1,7 +1,8 @@
 //! An embeddings endpoint: sentences in, directions out (`POST /v1/embeddings`, as OpenAI, TEI, vLLM and others speak it).
 //!
 //! What an answer at T may depend on are pages 1..T and the query. So a request holds sentences of one page only, or one
-//! query; how a page is parted into requests depends on that page alone; by default one request is under way at a time.
+//! query; how a page is parted into requests depends on that page alone; by default one request is under way at a time,
+//! so that an endpoint has nothing of another request to put beside it.
 
 mod cache;
 #[cfg(feature = "embeddings")]
@@ -10,12 +11,14 @@ mod client;
 #[cfg(not(feature = "embeddings"))]
 #[path = "absent.rs"]
 mod client;
+mod config;
 mod error;
 mod session;
 
 use crate::vectors::{self, Digest, Vector};
 use cache::Cache;
 use client::Client;
+pub use config::EmbeddingsConfig;
 pub use error::EmbedError;
 pub(crate) use session::Session;
 use sha2::{Digest as _, Sha256};
@@ -32,6 +35,7 @@ const KEPT_QUERIES: usize = 256;
 
 /// What a search does when the query cannot be embedded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
     /// It fails, and says that search is unavailable: one episode is never answered by two rankings.
@@ -60,11 +64,9 @@ pub struct EmbedOptions {
     pub timeout: Duration,
     /// The most sentences of one request; all of them are of one page (32).
     pub batch: NonZeroUsize,
-    /// Requests that are under way at once while an index is built (1). More are faster, and let an endpoint put sentences
-    /// of several pages together, which must not change a vector.
+    /// Requests that are under way at once, for pages and queries (1). More are faster, and let an endpoint put texts of
+    /// several requests together, which must not change a vector.
     pub concurrency: NonZeroUsize,
-    /// Queries that are embedded at once; more wait (16).
-    pub concurrent_queries: NonZeroUsize,
     /// Further tries after no answer, 408, 429 or 5xx (4).
     pub retries: u32,
     /// The first wait between tries; doubles each time (250 ms).
@@ -86,7 +88,6 @@ impl EmbedOptions {
             timeout: Duration::from_secs(30),
             batch: few(32),
             concurrency: NonZeroUsize::MIN,
-            concurrent_queries: few(16),
             retries: 4,
             backoff: Duration::from_millis(250),
             on_failure: OnFailure::default(),
@@ -128,7 +129,8 @@ pub struct Embedder {
     client: Client,
     identity: Digest,
     queries: Mutex<Cache>,
-    gate: Semaphore,
+    /// As many permits as there may be requests.
+    gate: Arc<Semaphore>,
 }
 
 impl fmt::Debug for Embedder {
@@ -155,7 +157,7 @@ impl Embedder {
         }
         let client = Client::new(&options)?;
         let identity = identity(&options);
-        let gate = Semaphore::new(options.concurrent_queries.get().min(Semaphore::MAX_PERMITS));
+        let gate = Arc::new(Semaphore::new(options.concurrency.get().min(Semaphore::MAX_PERMITS)));
         Ok(Self { options, client, identity, queries: Mutex::new(Cache::new(KEPT_QUERIES)), gate })
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct Session<'a> {
 struct Shared {
     client: Client,
     options: EmbedOptions,
-    gate: Semaphore,
+    gate: Arc<Semaphore>,
 }
 
 impl Drop for Session<'_> {
@@ -41,7 +41,7 @@ impl<'a> Session<'a> {
     pub(crate) fn new(embedder: &'a Embedder) -> Result<Self, EmbedError> {
         let options = embedder.options.clone();
         let client = embedder.client.again(&options)?;
-        let gate = Semaphore::new(options.concurrency.get().min(Semaphore::MAX_PERMITS));
+        let gate = Arc::clone(&embedder.gate);
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| EmbedError::Client { problem: error.to_string() })?;
         Ok(Self { embedder, runtime: Some(runtime), shared: Arc::new(Shared { client, options, gate }) })

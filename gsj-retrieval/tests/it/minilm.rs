@@ -3,7 +3,7 @@
 //! Runs with GSJ_TEST_ALL=1 and GSJ_TEST_MINILM_PYTHON, a Python that has what `tests/data/minilm_server.py` needs.
 
 use crate::support::shared;
-use gsj_retrieval::{EmbedOptions, Embedder, Library, Progress, Rebuild, Sources};
+use gsj_retrieval::{EmbedOptions, Embedder, Library, PageHit, Progress, Rebuild, Sources};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -71,7 +71,7 @@ fn with_real_vectors_paraphrases_are_found_and_nothing_past_the_cutoff() {
     let library = open(Rebuild::Never);
     eprintln!("reused in {:.1} ms", started.elapsed().as_secs_f64() * 1e3);
 
-    let mut gains: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    let mut gains: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let (mut embedding, mut near, mut plain) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     let queries = queries["queries"].as_array().expect("queries");
     for query in queries {
@@ -84,7 +84,7 @@ fn with_real_vectors_paraphrases_are_found_and_nothing_past_the_cutoff() {
         let hits = library.search_case_near(case, timestep, text, vector.as_deref(), 5).expect("in range");
         near += started.elapsed();
         let started = Instant::now();
-        library.search_case(case, timestep, text, 5).expect("in range");
+        let by_words = library.search_case(case, timestep, text, 5).expect("in range");
         plain += started.elapsed();
         assert!(hits.iter().all(|hit| hit.page <= timestep), "{}", query["id"]);
         let relevant: Vec<u64> =
@@ -97,16 +97,18 @@ fn with_real_vectors_paraphrases_are_found_and_nothing_past_the_cutoff() {
             continue;
         }
         let gain = |rank: usize| 1.0 / (rank as f64 + 2.0).log2();
-        let found = hits.iter().enumerate().filter(|(_, hit)| relevant.contains(&u64::from(hit.page)));
-        let got: f64 = found.map(|(rank, _)| gain(rank)).sum();
-        let share = got / (0..relevant.len().min(5)).map(gain).sum::<f64>();
+        let share = |hits: &[PageHit]| {
+            let found = hits.iter().enumerate().filter(|(_, hit)| relevant.contains(&u64::from(hit.page)));
+            found.map(|(rank, _)| gain(rank)).sum::<f64>() / (0..relevant.len().min(5)).map(gain).sum::<f64>()
+        };
         for kind in ["all", query["kind"].as_str().expect("a kind")] {
-            gains.entry(kind).or_default().push(share);
+            gains.entry(kind.to_owned()).or_default().push(share(&hits));
+            gains.entry(format!("{kind}, by words")).or_default().push(share(&by_words));
         }
     }
     let mean = |kind: &str| gains[kind].iter().sum::<f64>() / gains[kind].len() as f64;
     for (kind, shares) in &gains {
-        eprintln!("nDCG@5 {kind:10} n={:2} {:.3}", shares.len(), mean(kind));
+        eprintln!("nDCG@5 {kind:20} n={:2} {:.3}", shares.len(), mean(kind));
     }
     let each = |time: Duration| time.as_secs_f64() * 1e3 / queries.len() as f64;
     eprintln!(

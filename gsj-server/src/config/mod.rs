@@ -9,6 +9,7 @@ mod read;
 mod reference;
 mod sections;
 
+pub use gsj_retrieval::EmbeddingsConfig;
 pub use read::{ConfigError, ReadContext, Warning};
 pub use reference::{reference_markdown, schema};
 pub use sections::{

@@ -200,6 +200,9 @@ impl Config {
         if self.engine.sampling.top_p.is_some_and(|p| !(p > 0.0 && p <= 1.0)) {
             return fault("engine.sampling.top_p", "must be above 0 and at most 1");
         }
+        if let Some((key, problem)) = self.retrieval.embeddings.fault() {
+            return fault(&format!("retrieval.{key}"), problem);
+        }
         if !self.harness.settings.is_object() {
             return fault("harness.settings", "must be a mapping");
         }

@@ -8,6 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::EmbeddingsConfig;
+
 /// Everything a server reads from `rollout.yaml`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -308,6 +310,8 @@ pub struct RetrievalConfig {
     /// When an index that is there is used again: `if-stale` builds what changed, `always` builds all at each start,
     /// `never` refuses one that is missing or stale.
     pub rebuild: RebuildName,
+    /// An embeddings endpoint, by which pages are found that say a thing in other words.
+    pub embeddings: EmbeddingsConfig,
     /// Most hits of one search.
     pub max_k: u32,
     /// Tolerance for a token's expiry, in seconds.
@@ -325,6 +329,7 @@ impl Default for RetrievalConfig {
             decisions_file: None,
             index_dir: None,
             rebuild: RebuildName::IfStale,
+            embeddings: EmbeddingsConfig::default(),
             max_k: 20,
             leeway_s: 30,
             query_chars: 32_768,

@@ -75,6 +75,29 @@ fn a_key_that_stands_in_the_file_is_not_repeated() {
     assert!(!message.contains("sk-canary") && message.contains("duplicate"), "{message}");
 }
 
+fn embeddings(keys: &str) -> String {
+    format!("{MINIMAL}retrieval:\n  embeddings: {{{keys}}}\n")
+}
+
+#[test]
+fn an_embeddings_endpoint_is_asked_as_the_section_says() {
+    let text = embeddings(
+        "base_url: \"http://h/v1\", model: m, revision: r, timeout_s: 2, on_failure: lexical, dimensions: 7",
+    );
+    let (config, _) = Config::from_yaml(&text, &context()).unwrap();
+    let options = config.retrieval.embeddings.options(None).unwrap();
+    assert_eq!(
+        (options.base_url.as_str(), options.model.as_str(), options.revision.as_str()),
+        ("http://h/v1", "m", "r")
+    );
+    assert_eq!(options.timeout, std::time::Duration::from_secs(2));
+    assert_eq!((options.batch.get(), options.concurrency.get()), (32, 1));
+    assert_eq!(options.dimensions.map(std::num::NonZeroUsize::get), Some(7));
+    assert_eq!(options.on_failure, gsj_retrieval::OnFailure::Lexical);
+    let (config, _) = Config::from_yaml(MINIMAL, &context()).unwrap();
+    assert!(config.retrieval.embeddings.options(None).is_none());
+}
+
 #[test]
 fn unusable_values_are_refused_by_field() {
     for (field, text) in [
@@ -87,6 +110,12 @@ fn unusable_values_are_refused_by_field() {
         ("sandbox.uid", format!("{MINIMAL}sandbox:\n  uid: 0\n")),
         ("harness.settings", format!("{MINIMAL}harness:\n  settings: 1\n")),
         ("limits.timeout_s", format!("{MINIMAL}limits:\n  timeout_s: .nan\n")),
+        ("retrieval.embeddings.base_url", format!("{MINIMAL}retrieval:\n  embeddings: {{model: m}}\n")),
+        ("retrieval.embeddings.base_url", embeddings("base_url: \"http://u:p@h\", model: m, revision: r")),
+        ("retrieval.embeddings.model", embeddings("base_url: \"http://h\", revision: r")),
+        ("retrieval.embeddings.revision", embeddings("base_url: \"http://h\", model: m")),
+        ("retrieval.embeddings.batch", embeddings("base_url: \"http://h\", model: m, revision: r, batch: 0")),
+        ("retrieval.embeddings.timeout_s", embeddings("base_url: \"http://h\", model: m, revision: r, timeout_s: 0")),
     ] {
         match Config::from_yaml(&text, &context()) {
             Err(ConfigError::Value { field: named, .. }) => assert_eq!(named, field),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use axum::Router;
-use gsj_retrieval::{IndexFault, IndexSource, Library, Progress, Rebuild, Scope, Service, Sources};
+use gsj_retrieval::{Embedder, IndexFault, IndexSource, Library, Progress, Rebuild, Scope, Service, Sources};
 
 use super::{estate::Estate, leak::LeakScan};
 use crate::{
@@ -38,6 +38,7 @@ pub(crate) struct Reading {
     estate: EstateConfig,
     retrieval: RetrievalConfig,
     rebuild: Rebuild,
+    embedder: Option<Arc<Embedder>>,
     /// Where what was read is put, once a server runs.
     served: Option<(Arc<Cases>, Option<Arc<LeakScan>>)>,
     /// What the last run read beside the library.
@@ -45,11 +46,12 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    pub(crate) fn new(estate: &EstateConfig, retrieval: &RetrievalConfig) -> Self {
+    pub(crate) fn new(estate: &EstateConfig, retrieval: &RetrievalConfig, embedder: Option<Arc<Embedder>>) -> Self {
         Self {
             estate: estate.clone(),
             retrieval: retrieval.clone(),
             rebuild: retrieval.rebuild.into(),
+            embedder,
             served: None,
             read: None,
         }
@@ -61,8 +63,9 @@ impl Reading {
         let estate = Estate::open(&self.estate)?;
         let index = self.retrieval.index_dir.as_deref().ok_or(ServerError::Unset { key: "retrieval.index_dir" })?;
         let sources = estate.sources();
-        let (mut library, _) = Library::stored_with(index, Sources::Repos(&sources), self.rebuild, progress)
-            .map_err(failed("the case repositories".to_owned()))?;
+        let stored =
+            Library::stored_near(index, Sources::Repos(&sources), self.rebuild, progress, self.embedder.clone());
+        let (mut library, _) = stored.map_err(failed("the case repositories".to_owned()))?;
         // `always` means each start; what did not change since need not be built again by the next run.
         if self.rebuild == Rebuild::Always {
             self.rebuild = Rebuild::IfStale;

@@ -1,11 +1,14 @@
 //! `gsj retrieval`: the retrieval tools alone.
 
+mod embeddings;
 mod serve;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use gsj_retrieval::{Explanation, Library};
+use embeddings::EmbeddingsArgs;
+use gsj_retrieval::{Explanation, Library, Vector};
 use gsj_trace::outline::wrap;
 
 use crate::error::{CliError, Context as _};
@@ -43,6 +46,8 @@ enum Action {
         /// What to look for.
         query: String,
         #[command(flatten)]
+        embeddings: EmbeddingsArgs,
+        #[command(flatten)]
         format: FormatArg,
     },
     /// Show what each word of a query adds to a page's score.
@@ -68,6 +73,8 @@ enum Action {
         /// What was looked for.
         query: String,
         #[command(flatten)]
+        embeddings: EmbeddingsArgs,
+        #[command(flatten)]
         format: FormatArg,
     },
     /// Serve the four tools over MCP.
@@ -77,9 +84,10 @@ enum Action {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     match args.action {
-        Action::Search { corpus, case, timestep, k, query, format } => {
-            let library = Library::from_corpus_dir(&corpus).usage()?;
-            let hits = library.search_case(&case, timestep, &query, usize::from(k)).usage()?;
+        Action::Search { corpus, case, timestep, k, query, embeddings, format } => {
+            let library = embeddings.embed(Library::from_corpus_dir(&corpus).usage()?)?;
+            let near = near(&library, &query)?;
+            let hits = library.search_case_near(&case, timestep, &query, near.as_deref(), usize::from(k)).usage()?;
             if hits.is_empty() {
                 progress(&format!("no page of {case} up to {timestep} holds a word of the query"));
             }
@@ -99,18 +107,20 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        Action::Explain { corpus, case, timestep, page, k, query, format } => {
-            let library = Library::from_corpus_dir(&corpus).usage()?;
+        Action::Explain { corpus, case, timestep, page, k, query, embeddings, format } => {
+            let library = embeddings.embed(Library::from_corpus_dir(&corpus).usage()?)?;
+            let near = near(&library, &query)?;
             let pages = match page {
                 Some(page) => vec![page],
                 None => {
-                    let hits = library.search_case(&case, timestep, &query, usize::from(k)).usage()?;
+                    let k = usize::from(k);
+                    let hits = library.search_case_near(&case, timestep, &query, near.as_deref(), k).usage()?;
                     hits.into_iter().map(|hit| hit.page).collect()
                 }
             };
             let mut found = false;
             for page in pages {
-                if let Some(why) = library.explain(&case, timestep, &query, page).usage()? {
+                if let Some(why) = library.explain_near(&case, timestep, &query, near.as_deref(), page).usage()? {
                     found = true;
                     explain(&why, format.resolve());
                 }
@@ -127,12 +137,32 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     }
 }
 
+/// The query's vector, where pages are ranked by vectors.
+fn near(library: &Library, query: &str) -> Result<Option<Arc<Vector>>, CliError> {
+    library.embedder().map_or(Ok(None), |embedder| embedder.query_blocking(query)).usage()
+}
+
 fn explain(why: &Explanation, format: Format) {
     if format == Format::Json {
         output::json(why);
         return;
     }
-    output::line(&format!("{} {:.3}", paint(BOLD, &format!("md/page_{:04}.md", why.page)), why.score));
+    let digits = if why.fused.is_some() { 5 } else { 3 };
+    output::line(&format!("{} {:.digits$}", paint(BOLD, &format!("md/page_{:04}.md", why.page)), why.score));
+    if let Some(fused) = &why.fused {
+        let rank = |rank: Option<usize>| rank.map_or("none".to_owned(), |rank| rank.to_string());
+        let cosine = fused.cosine.map_or(String::new(), |cosine| format!(", cosine {cosine:.3}"));
+        output::line(&format!(
+            "    rank by words {} (counts {:.2}), by vectors {}{cosine}; identifiers {}",
+            rank(fused.rank_by_words),
+            fused.weight_of_words,
+            rank(fused.rank_by_vectors),
+            fused.identifiers
+        ));
+        for line in fused.nearest.iter().flat_map(|nearest| wrap(nearest, terminal::width().saturating_sub(13))) {
+            output::line(&format!("    nearest: {}", paint(DIM, &line)));
+        }
+    }
     for line in wrap(&why.unit, terminal::width().saturating_sub(4)) {
         output::line(&format!("    {}", paint(DIM, &line)));
     }

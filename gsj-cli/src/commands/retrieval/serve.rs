@@ -8,10 +8,11 @@ use std::sync::Arc;
 use gsj_cutoff::Credential;
 use gsj_retrieval::config::ServiceConfig;
 use gsj_retrieval::{
-    CallRecord, Hosted, IndexFault, IndexSource, Indexer, Library, LogField, Mirrors, Options, Progress, Rebuild,
-    RetrievalError, Service, Sources, Tools,
+    CallRecord, Embedder, Hosted, IndexFault, IndexSource, Indexer, Library, LogField, Mirrors, Options, Progress,
+    Rebuild, RetrievalError, Service, Sources, Tools,
 };
 
+use super::embeddings::{self, EmbeddingsArgs};
 use crate::commands::{runtime, token};
 use crate::environment;
 use crate::error::{CliError, Context as _};
@@ -42,12 +43,15 @@ pub(super) struct Args {
     /// Tool declarations in the form of a `tools/list` answer
     #[arg(long)]
     tools_file: Option<PathBuf>,
+    #[command(flatten)]
+    embeddings: EmbeddingsArgs,
 }
 
 /// A corpus folder, read anew with each index run.
 struct Folder {
     corpus: PathBuf,
     index: Option<PathBuf>,
+    embedder: Option<Arc<Embedder>>,
 }
 
 impl Folder {
@@ -55,9 +59,16 @@ impl Folder {
         match &self.index {
             Some(index) => {
                 let sources = Sources::Corpus(&self.corpus);
-                Library::stored_with(index, sources, Rebuild::IfStale, progress).map(|(library, _)| library)
+                let embedder = self.embedder.clone();
+                Library::stored_near(index, sources, Rebuild::IfStale, progress, embedder).map(|(library, _)| library)
             }
-            None => Library::from_corpus_dir(&self.corpus),
+            None => {
+                let library = Library::from_corpus_dir(&self.corpus)?;
+                match &self.embedder {
+                    Some(embedder) => library.embedded(Arc::clone(embedder), progress),
+                    None => Ok(library),
+                }
+            }
         }
     }
 }
@@ -73,13 +84,15 @@ struct Estate {
     hosted: Hosted,
     index: PathBuf,
     rebuild: Rebuild,
+    embedder: Option<Arc<Embedder>>,
     decisions: Option<PathBuf>,
 }
 
 impl IndexSource for Estate {
     fn index(&mut self, progress: &Progress) -> Result<Library, IndexFault> {
         let sources = self.hosted.sources(progress)?;
-        let (mut library, _) = Library::stored_with(&self.index, Sources::Repos(&sources), self.rebuild, progress)?;
+        let (sources, embedder) = (Sources::Repos(&sources), self.embedder.clone());
+        let (mut library, _) = Library::stored_near(&self.index, sources, self.rebuild, progress, embedder)?;
         // `always` means each start.
         if self.rebuild == Rebuild::Always {
             self.rebuild = Rebuild::IfStale;
@@ -103,7 +116,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
 fn folder(corpus: &Path, args: &Args) -> Result<ExitCode, CliError> {
     let secret = token::secret(args.secret_env.as_deref().unwrap_or(environment::TOKEN_SECRET))?;
     let tools = tools(args.tools_file.as_deref())?;
-    let folder = Folder { corpus: corpus.to_owned(), index: args.index.clone() };
+    let embedder = args.embeddings.embedder(args.index.is_some())?;
+    let folder = Folder { corpus: corpus.to_owned(), index: args.index.clone(), embedder };
     // A folder that cannot be read is a mistake of whoever named it, and is told before anybody may call.
     let library = folder.read(&Progress::default()).usage()?;
     let mut options = Options::new(Arc::new(token::now));
@@ -125,6 +139,10 @@ fn configured(file: &Path, args: &Args) -> Result<ExitCode, CliError> {
         hosted: config.hosted(),
         index: config.index.path.clone(),
         rebuild: config.index.rebuild,
+        embedder: match args.embeddings.embedder(true)? {
+            Some(embedder) => Some(embedder),
+            None => embeddings::configured(&config.embeddings)?,
+        },
         decisions: config.decisions.file.clone(),
     };
     let credential = credential(&config)?;
