@@ -5,8 +5,8 @@ use crate::{RepoSource, RetrievalError};
 use gsj_cutoff::{Credential, MirrorRequest, mirror};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Repositories that are copied at the same time, at most.
 const AT_ONCE: usize = 4;
@@ -62,25 +62,59 @@ impl Mirrors {
         Self { cache: cache.into(), credential: None, git: PathBuf::from("git"), certificates: None }
     }
 
-    /// Brings the copy of a repository up to date, and says where it is: `CACHE/NAME`.
+    /// Brings the copies of repositories up to date, a few at a time, and says where each is: `CACHE/NAME`, in the order
+    /// asked for.
     ///
     /// # Errors
-    /// Says what git said, without the credential; what was there before stays there.
-    pub fn bring(&self, case_id: &str, url: &str, name: &str, progress: &Progress) -> Result<PathBuf, RetrievalError> {
+    /// Says what git said of the first that failed, without the credential; what was there before stays there.
+    pub fn bring(&self, wanted: &[Wanted], progress: &Progress) -> Result<Vec<PathBuf>, RetrievalError> {
         fs::create_dir_all(&self.cache).map_err(|source| RetrievalError::Write { path: self.cache.clone(), source })?;
-        let into = self.cache.join(name);
+        let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+        std::thread::scope(|scope| {
+            for _ in 0..AT_ONCE.min(wanted.len()) {
+                scope.spawn(|| {
+                    while let Some(one) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        if let Err(error) = self.one(one, progress) {
+                            // The others need not begin.
+                            next.store(wanted.len(), Ordering::Relaxed);
+                            failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                        }
+                    }
+                });
+            }
+        });
+        match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => Ok(wanted.iter().map(|one| self.cache.join(&one.name)).collect()),
+        }
+    }
+
+    fn one(&self, wanted: &Wanted, progress: &Progress) -> Result<(), RetrievalError> {
+        if progress.is_stopped() {
+            return Err(RetrievalError::Stopped);
+        }
         let request = MirrorRequest {
-            url,
+            url: &wanted.url,
             credential: self.credential.as_ref(),
             program: &self.git,
             certificates: self.certificates.as_deref(),
-            into: &into,
+            into: &self.cache.join(&wanted.name),
             stop: &|| progress.is_stopped(),
         };
         mirror(&request)
-            .map_err(|error| RetrievalError::Fetch { case_id: case_id.to_owned(), source: Box::new(error) })?;
-        Ok(into)
+            .map_err(|error| RetrievalError::Fetch { case_id: wanted.case_id.clone(), source: Box::new(error) })
     }
+}
+
+/// A repository of a host that is to be copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The case, for messages.
+    pub case_id: String,
+    /// Where it is.
+    pub url: String,
+    /// How its copy is called in the cache.
+    pub name: String,
 }
 
 impl Hosted {
@@ -92,36 +126,21 @@ impl Hosted {
         Self { base_url: base_url.into(), owner: None, repos, ref_main, ref_pattern, layout: None, mirrors: None }
     }
 
-    /// Finds the repositories of a folder, or copies those of a host, a few at a time.
+    /// Finds the repositories of a folder, or copies those of a host.
     ///
     /// # Errors
-    /// Names the case whose repository is not there or cannot be copied.
+    /// Names the case whose repository cannot be copied, or the lack of a place for copies.
     pub fn sources(&self, progress: &Progress) -> Result<Vec<RepoSource>, RetrievalError> {
-        let (next, found) = (AtomicUsize::new(0), Mutex::new(Ok(Vec::with_capacity(self.repos.len()))));
-        let workers = if self.folder().is_some() { 1 } else { AT_ONCE.min(self.repos.len()) };
-        std::thread::scope(|scope| {
-            for _ in 0..workers {
-                scope.spawn(|| {
-                    while let Some(name) = self.repos.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let source = if progress.is_stopped() {
-                            Err(RetrievalError::Stopped)
-                        } else {
-                            self.source(name, progress)
-                        };
-                        // Nothing panics while the lock is held.
-                        let Ok(mut found) = found.lock() else { return };
-                        match (source, found.as_mut()) {
-                            (Ok(source), Ok(sources)) => sources.push(source),
-                            (Err(error), Ok(_)) => *found = Err(error),
-                            (_, Err(_)) => return,
-                        }
-                    }
-                });
+        let folder = match (self.folder(), &self.mirrors) {
+            (Some(folder), _) => folder,
+            (None, Some(mirrors)) => {
+                let wanted: Vec<Wanted> = self.repos.iter().flat_map(|case| self.wanted(case)).collect();
+                mirrors.bring(&wanted, progress)?;
+                mirrors.cache.clone()
             }
-        });
-        let mut sources = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)?;
-        sources.sort_by(|a, b| a.case_id.cmp(&b.case_id));
-        Ok(sources)
+            (None, None) => return Err(RetrievalError::NoCache { url: self.base_url.clone() }),
+        };
+        Ok(self.repos.iter().map(|case| self.source(case, &folder)).collect())
     }
 
     /// The folder of this machine, when the estate is in one.
@@ -130,36 +149,38 @@ impl Hosted {
         Some(self.owner.as_ref().map_or_else(|| root.to_owned(), |owner| root.join(owner)))
     }
 
-    fn source(&self, case_id: &str, progress: &Progress) -> Result<RepoSource, RetrievalError> {
-        let (plain, full) = (format!("{case_id}.git"), format!("{case_id}.full.git"));
-        let (document, timesteps) = match self.folder() {
-            Some(folder) => {
-                let (plain, full) = (folder.join(plain), folder.join(full));
-                let sealed = match self.layout {
-                    Some(layout) => layout == Layout::Sealed,
-                    None => full.join("HEAD").is_file(),
-                };
-                if sealed { (full, Some(plain)) } else { (plain, None) }
-            }
-            None => {
-                let Some(mirrors) = &self.mirrors else {
-                    return Err(RetrievalError::NoCache { url: self.base_url.clone() });
-                };
-                let owner = self.owner.as_ref().map(|owner| format!("{owner}/")).unwrap_or_default();
-                let bring = |name: &str| {
-                    let url = format!("{}/{owner}{name}", self.base_url.trim_end_matches('/'));
-                    mirrors.bring(case_id, &url, name, progress)
-                };
-                match self.layout {
-                    Some(Layout::Sealed) => (bring(&full)?, Some(bring(&plain)?)),
-                    _ => (bring(&plain)?, None),
-                }
-            }
+    /// What is copied of a case.
+    fn wanted(&self, case_id: &str) -> Vec<Wanted> {
+        let owner = self.owner.as_ref().map(|owner| format!("{owner}/")).unwrap_or_default();
+        let base = self.base_url.trim_end_matches('/');
+        let one = |name: String| Wanted { case_id: case_id.to_owned(), url: format!("{base}/{owner}{name}"), name };
+        let names = match self.layout {
+            Some(Layout::Sealed) => vec![full(case_id), plain(case_id)],
+            _ => vec![plain(case_id)],
         };
+        names.into_iter().map(one).collect()
+    }
+
+    fn source(&self, case_id: &str, folder: &Path) -> RepoSource {
+        let (plain, full) = (folder.join(plain(case_id)), folder.join(full(case_id)));
+        let sealed = match self.layout {
+            Some(layout) => layout == Layout::Sealed,
+            // What an earlier configuration left in a cache says nothing.
+            None => self.folder().is_some() && full.join("HEAD").is_file(),
+        };
+        let (document, timesteps) = if sealed { (full, Some(plain)) } else { (plain, None) };
         let mut source = RepoSource::new(case_id, document);
         source.timesteps_from = timesteps;
         source.ref_main.clone_from(&self.ref_main);
         source.ref_pattern.clone_from(&self.ref_pattern);
-        Ok(source)
+        source
     }
+}
+
+fn plain(case_id: &str) -> String {
+    format!("{case_id}.git")
+}
+
+fn full(case_id: &str) -> String {
+    format!("{case_id}.full.git")
 }

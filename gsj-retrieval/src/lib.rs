@@ -24,7 +24,7 @@ pub use decisions::{Decision, DecisionHit, DecisionStats, StatsFilter};
 pub use embed::{EmbedError, EmbedKey, EmbedOptions, Embedder, EmbeddingsConfig, OnFailure};
 pub use error::RetrievalError;
 #[cfg(feature = "fetch")]
-pub use hosted::{Hosted, Layout, Mirrors};
+pub use hosted::{Hosted, Layout, Mirrors, Wanted};
 pub use index::{CaseIndex, Contribution, Explanation, FusedRank, PageHit, View};
 pub use library::{CaseStatus, CaseSummary, Library};
 pub use progress::Progress;

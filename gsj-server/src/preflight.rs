@@ -11,10 +11,10 @@ use std::{
     time::Duration,
 };
 
-use gsj_cutoff::tokens::Secret;
+use gsj_cutoff::{Credential, tokens::Secret};
 use gsj_gateway::{ApiKey, Engine, EngineKind, EngineOptions, Sampling};
 use gsj_pins::{Key, Pins};
-use gsj_retrieval::{EmbedKey, Embedder, Library, Options, Progress, Service, Tools};
+use gsj_retrieval::{EmbedKey, Embedder, Library, Mirrors, Options, Progress, Service, Tools};
 use gsj_sandbox::{Backend, DEFAULT_UID, InitProgram, Launcher, LauncherOptions, ProbeOptions, SandboxError};
 use gsj_trace::{reconstruct, tokenizer::Tokenizer, tokens::TokenText as _};
 
@@ -31,6 +31,7 @@ use crate::{
 /// Where a secret may come from when its variable is not set.
 const SECRET_CURE: &str = "set it to at least 32 random bytes, for example: export NAME=$(openssl rand -hex 32)";
 const EMBEDDINGS_CURE: &str = "set it to the endpoint's API key, or remove the key from the configuration";
+const CREDENTIAL_CURE: &str = "set it to what the git host asks for, or remove the key from the configuration";
 const KEY_CURE: &str = "set it to the engine's API key, or remove the key from the configuration";
 
 /// What the start hands on.
@@ -91,7 +92,8 @@ pub(crate) fn check(config: &mut Config, context: &Context, purpose: Purpose) ->
     let index = config.retrieval.index_dir.get_or_insert_with(|| places.state.join("index")).clone();
     make(&index, 0o700)?;
     let embedder = embedder(&config.retrieval.embeddings, context)?;
-    let mut reading = Reading::new(&config.estate, &config.retrieval, embedder);
+    let mirrors = mirrors(config, &places, context)?;
+    let mut reading = Reading::new(&config.estate, &config.retrieval, mirrors, embedder);
     let (library, estate, decisions) = reading.read(&Progress::default())?;
     let retrieval = retrieval(&config.retrieval, library, secret.clone(), &context.clock)?;
     let leak_scan = if purpose == Purpose::Serve { leak_scan(config, &estate, decisions) } else { None };
@@ -308,6 +310,27 @@ fn installed(agents: &Agents, wanted: &str, state: &Path) -> Result<BTreeMap<Str
         }
     }
     Ok(installed)
+}
+
+/// Where copies of a host's repositories are kept, and what the host asks for.
+fn mirrors(config: &Config, places: &Places, context: &Context) -> Result<Mirrors, ServerError> {
+    const KEY: &str = "estate.credential_env";
+    let mut mirrors = Mirrors::new(places.state.join("repositories"));
+    if let Some(name) = &config.estate.credential_env {
+        let Some(text) = (context.environment)(name).filter(|text| !text.is_empty()) else {
+            return Err(ServerError::SecretMissing { name: name.clone(), key: KEY, cure: CREDENTIAL_CURE });
+        };
+        let credential = Credential::new(&text).map_err(|error| ServerError::SecretUnusable {
+            name: name.clone(),
+            key: KEY,
+            reason: error.to_string(),
+        })?;
+        if config.estate.clone_url_for.starts_with("http://") {
+            tracing::warn!(url = config.estate.clone_url_for, "not https: the credential travels in the clear");
+        }
+        mirrors.credential = Some(credential);
+    }
+    Ok(mirrors)
 }
 
 /// The scan for text of later pages; only the strict validators ask for it.

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::githost::{GitHost, PASSWORD};
 use crate::reindex::{asked, done, edit, health, pages, phase};
-use crate::support::{Estate, Process, SECRET, file_with, gsj, output, text, until};
+use crate::serve::submit;
+use crate::support::{Estate, Process, SECRET, file_with, fixture, gsj, output, scripted_engine, text, until};
 
 /// The owner's folder among the repositories, and the cases.
 fn repositories(estate: &Estate) -> (String, Vec<String>) {
@@ -150,4 +151,38 @@ fn a_first_index_that_fails_is_told_and_comes_back_by_itself() {
     std::fs::rename(from.join("ferry-contract.full.git"), from.join("not-there-yet.git")).unwrap();
     assert_eq!(asked(url, "POST", "/admin/reindex", true).0, 202);
     assert_eq!(ready(url)["state"], "ready");
+}
+
+#[test]
+fn a_server_runs_sessions_over_the_repositories_of_a_host() {
+    let estate = Estate::new();
+    estate.install("light");
+    done(&estate, "taskbank", &[]);
+    let Some(host) = GitHost::start(&estate.path("repos")) else { return };
+    let engine = scripted_engine(&fixture("scripts/two-turns.json"), &[]);
+    let (owner, cases) = repositories(&estate);
+    let config = estate.configure(&engine.url, "light", |config| {
+        config["estate"] = json!({"clone_url_for": format!("{}/{owner}/{{case_id}}.git", host.url),
+            "cases": cases, "credential_env": "GSJ_TEST_GIT"});
+    });
+    let mut without = gsj();
+    let ran = output(without.args(["serve", "--config"]).arg(&config));
+    assert!(ran.status.code() == Some(2) && text(&ran).contains("estate.credential_env"), "{}", text(&ran));
+    let server = Process::start(gsj().env("GSJ_TEST_GIT", PASSWORD).args(["serve", "--config"]).arg(&config));
+    let url = server.url.as_str();
+    done(&estate, "verify", &["--mcp-url", url]);
+    let ran = submit(&estate, &config, url, &["--task-id", "first"]);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    edit(&estate, "eval/cases/ferry-contract", 5, "A block of quartzite was found.");
+    done(&estate, "scaffold", &[]);
+    done(&estate, "ingest", &["--mcp-url", url]);
+    assert_eq!(pages(url, "ferry-contract", 20, "quartzite"), Ok(vec![5]));
+    host.set_down(true);
+    assert_eq!(asked(url, "POST", "/admin/reindex", true).0, 202);
+    let told = ready(url);
+    assert!(told["error"].as_str().unwrap().contains("copy the case repositories"), "{told}");
+    let ran = submit(&estate, &config, url, &["--task-id", "second"]);
+    assert_eq!(ran.status.code(), Some(0), "sessions go on without the host: {}", text(&ran));
+    drop(server);
+    assert_eq!(file_with(estate.home.path(), PASSWORD.as_bytes()), None);
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{ENGINE_KEY, Estate, SECRET, file_with, fixture, gsj, output, scripted_engine, text};
 
-fn submit(estate: &Estate, config: &Path, url: &str, more: &[&str]) -> std::process::Output {
+pub(crate) fn submit(estate: &Estate, config: &Path, url: &str, more: &[&str]) -> std::process::Output {
     output(
         gsj()
             .args(["submit", "--format", "json", "--server", url, "--config"])

@@ -48,12 +48,16 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EstateConfig {
-    /// Pattern of a case repository's URL, with `{case_id}`. `file://` URLs are read here.
+    /// Pattern of a case repository's URL, with `{case_id}`. `file://` URLs are read here; repositories behind `https://`
+    /// and `http://` are copied into the state folder, and their cases must be listed in `cases`.
     pub clone_url_for: String,
     /// Pattern of the repository that retrieval reads the full document from. Absent: `{case_id}.full.git` beside
-    /// the case repository when it exists (recipe `sealed`), else the case repository itself.
+    /// the case repository when it exists (on a host: when the recipe is `sealed`), else the case repository itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full_url_for: Option<String>,
+    /// Name of the environment variable that holds what the git host asks for: an access token, or `USER:PASSWORD`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credential_env: Option<String>,
     /// Case ids that are served. Absent: every repository that matches `clone_url_for`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cases: Option<Vec<String>>,
@@ -87,6 +91,7 @@ impl Default for EstateConfig {
         Self {
             clone_url_for: String::new(),
             full_url_for: None,
+            credential_env: None,
             cases: None,
             recipe: "sealed".into(),
             split_wall: false,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use axum::Router;
-use gsj_retrieval::{Embedder, IndexFault, IndexSource, Library, Progress, Rebuild, Scope, Service, Sources};
+use gsj_retrieval::{Embedder, IndexFault, IndexSource, Library, Mirrors, Progress, Rebuild, Scope, Service, Sources};
 
 use super::{estate::Estate, leak::LeakScan};
 use crate::{
@@ -37,6 +37,7 @@ impl Cases {
 pub(crate) struct Reading {
     estate: EstateConfig,
     retrieval: RetrievalConfig,
+    mirrors: Mirrors,
     rebuild: Rebuild,
     embedder: Option<Arc<Embedder>>,
     /// Where what was read is put, once a server runs.
@@ -46,10 +47,16 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    pub(crate) fn new(estate: &EstateConfig, retrieval: &RetrievalConfig, embedder: Option<Arc<Embedder>>) -> Self {
+    pub(crate) fn new(
+        estate: &EstateConfig,
+        retrieval: &RetrievalConfig,
+        mirrors: Mirrors,
+        embedder: Option<Arc<Embedder>>,
+    ) -> Self {
         Self {
             estate: estate.clone(),
             retrieval: retrieval.clone(),
+            mirrors,
             rebuild: retrieval.rebuild.into(),
             embedder,
             served: None,
@@ -60,7 +67,7 @@ impl Reading {
     /// Lists the cases and brings the index up to date with them.
     pub(crate) fn read(&mut self, progress: &Progress) -> Result<(Library, Estate, Vec<u8>), ServerError> {
         let failed = |what: String| move |source| ServerError::Retrieval { what, source };
-        let estate = Estate::open(&self.estate)?;
+        let estate = Estate::open(&self.estate, &self.mirrors, progress)?;
         let index = self.retrieval.index_dir.as_deref().ok_or(ServerError::Unset { key: "retrieval.index_dir" })?;
         let sources = estate.sources();
         let stored =
