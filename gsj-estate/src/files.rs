@@ -118,7 +118,7 @@ pub(crate) fn bounded(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// Opens a file, not through a link, and without waiting for whoever writes into a pipe.
-fn open(path: &Path) -> io::Result<File> {
+pub(crate) fn open(path: &Path) -> io::Result<File> {
     open_at(CWD, path)
 }
 

@@ -6,6 +6,7 @@
 use crate::corpus::Case;
 use crate::error::EstateError;
 use crate::files;
+use crate::names::shown;
 use crate::recipe::{Plan, Shared, blob, up_to};
 use gix::ObjectId;
 use gix::objs::Kind;
@@ -20,6 +21,8 @@ use std::path::{Path, PathBuf};
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n";
 /// As git writes it, the blank at the end included.
 const REFS_HEADER: &str = "# pack-refs with: peeled fully-peeled sorted \n";
+/// The longest configuration or list of refs that is read, in bytes.
+const LONGEST_TEXT: u64 = 64 << 20;
 /// Files of a repository that could add refs, or take history away.
 const FOREIGN: [&str; 4] = ["logs", "FETCH_HEAD", "ORIG_HEAD", "shallow"];
 
@@ -102,7 +105,15 @@ pub(crate) fn refs(path: &Path) -> Result<BTreeMap<String, Option<ObjectId>>, Es
 }
 
 /// Opens a bare repository with nothing of the environment or of anyone's configuration.
+///
+/// A pipe or device in it would be waited for, or read without end, so there may be none.
 pub(crate) fn open(path: &Path) -> Result<gix::Repository, EstateError> {
+    for file in listed(path)? {
+        if files::kind(&file) != Some(files::Kind::File) {
+            let name = shown(&file.strip_prefix(path).unwrap_or(&file).to_string_lossy());
+            return Err(EstateError::repository(path, format!("cannot be opened: `{name}` is no regular file")));
+        }
+    }
     gix::open_opts(path, gix::open::Options::isolated().open_path_as_is(true))
         .map_err(|error| EstateError::repository(path, format!("cannot be opened: {error}")))
 }
@@ -164,7 +175,7 @@ fn write_pack(pack: &Path, wanted: Wanted<'_>, ids: &BTreeSet<ObjectId>) -> Resu
 /// Whether pack and index are there and belong together, by the digest that both end in.
 fn is_whole(pack: &Path) -> bool {
     let ending = |path: &Path, before: i64| -> io::Result<[u8; 20]> {
-        let mut file = File::open(path)?;
+        let mut file = files::open(path)?;
         file.seek(SeekFrom::End(-before))?;
         let mut digest = [0; 20];
         file.read_exact(&mut digest)?;
@@ -218,7 +229,7 @@ pub(crate) fn check_foreign(path: &Path) -> Result<(), EstateError> {
     if !begun || !config.contains("bare = true") {
         return Err(EstateError::repository(path, "is there and is no bare repository; it is left alone"));
     }
-    if config.contains("refstorage") || config.contains("objectformat") {
+    if config.contains("refstorage") || config.contains("objectformat") || config.contains("[extensions") {
         return Err(EstateError::repository(path, "is there in another repository format; it is left alone"));
     }
     Ok(())
@@ -244,8 +255,67 @@ pub(crate) fn listed(directory: &Path) -> Result<Vec<PathBuf>, EstateError> {
     Ok(found)
 }
 
+/// A small file's text; nothing for what is no regular file, no text or too long.
 fn read_text(path: &Path) -> Option<String> {
-    String::from_utf8(fs::read(path).ok()?).ok()
+    String::from_utf8(files::bounded(path, LONGEST_TEXT).ok()??).ok()
+}
+
+/// What a clone would stumble over that no object shows: the repository's format, what it hides, and packs whose bytes are
+/// not those that their digests were made of.
+pub(crate) fn uncloneable(path: &Path) -> Result<Vec<String>, EstateError> {
+    let mut wrong = Vec::new();
+    let config = read_text(&path.join("config")).unwrap_or_default().to_lowercase();
+    let keys = config.lines().filter_map(|line| line.split_once('=')).map(|(key, value)| (key.trim(), value.trim()));
+    for (key, value) in keys {
+        match key {
+            "repositoryformatversion" if value != "0" => {
+                wrong.push(format!("config: the format version is {}", shown(value)));
+            }
+            "hiderefs" => wrong.push(format!("config: hides the refs {}", shown(value))),
+            _ => {}
+        }
+    }
+    if config.lines().any(|line| line.trim_start().starts_with("[extensions")) {
+        wrong.push("config: names extensions of the format".to_owned());
+    }
+    for file in listed(&path.join("objects/pack"))? {
+        let name = shown(&file.file_name().unwrap_or_default().to_string_lossy());
+        match file.extension().and_then(|extension| extension.to_str()) {
+            Some("pack" | "idx") => {}
+            _ => continue,
+        }
+        match ends_in_its_digest(&file) {
+            Ok(true) => {}
+            Ok(false) => wrong.push(format!("{name} does not end in the digest of its bytes")),
+            Err(error) => wrong.push(format!("{name} cannot be read: {error}")),
+        }
+        if file.extension() == Some("pack".as_ref()) && !is_whole(&file) {
+            wrong.push(format!("{name} has no index that belongs to it"));
+        }
+    }
+    Ok(wrong)
+}
+
+/// Whether the last 20 bytes of a file are the SHA-1 of those before.
+fn ends_in_its_digest(path: &Path) -> io::Result<bool> {
+    let mut file = files::open(path)?;
+    let length = file.metadata()?.len();
+    let Some(mut left) = length.checked_sub(20) else { return Ok(false) };
+    let mut digest = gix::hash::hasher(gix::hash::Kind::Sha1);
+    let mut buffer = vec![0; 1 << 16];
+    while left > 0 {
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        let read = file.read(buffer.get_mut(..most).unwrap_or_default())?;
+        if read == 0 {
+            return Ok(false);
+        }
+        digest.update(buffer.get(..read).unwrap_or_default());
+        left -= read as u64;
+    }
+    let mut ending = [0; 20];
+    file.read_exact(&mut ending)?;
+    // Bytes that were made to collide are no digest either.
+    Ok(digest.try_finalize().is_ok_and(|digest| digest.as_slice() == ending))
 }
 
 /// Replaces a small file by a rename.

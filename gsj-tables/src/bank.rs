@@ -60,11 +60,13 @@ impl Bank {
     pub fn open(path: &Path) -> Result<Self, TableError> {
         let name = path.display().to_string();
         let fault = |source| TableError::Read { table: name.clone(), source };
-        let file = File::open(path).map_err(fault)?;
-        let metadata = file.metadata().map_err(fault)?;
-        if !metadata.is_file() {
+        // Looked at before it is opened: a pipe would be waited for.
+        let found = std::fs::metadata(path).map_err(fault)?;
+        if !found.is_file() {
             return Err(TableError::NotParquet { table: name, what: "it is no regular file".to_owned() });
         }
+        let file = File::open(path).map_err(fault)?;
+        let metadata = file.metadata().map_err(fault)?;
         Self::of(name, Source::File(file, metadata.len()))
     }
 

@@ -63,6 +63,11 @@ pub(crate) enum Fetched {
 }
 
 impl Fetched {
+    /// Whether it is the host's own, which nobody has read yet; git itself has made the others.
+    pub(crate) fn is_in_place(&self) -> bool {
+        matches!(self, Self::InPlace(_))
+    }
+
     pub(crate) fn path(&self) -> &Path {
         match self {
             Self::InPlace(path) => path,
@@ -96,6 +101,15 @@ impl Session<'_> {
             Self::Folder(folder) => format!("file://{}", folder.path(name).display()),
             #[cfg(feature = "remote")]
             Self::Remote(remote) => remote.url(name),
+        }
+    }
+
+    /// The folder of the owner's repositories, where the host is one.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        match self {
+            Self::Folder(folder) => Some(folder.base.join(folder.owner)),
+            #[cfg(feature = "remote")]
+            Self::Remote(_) => None,
         }
     }
 

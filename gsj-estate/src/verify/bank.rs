@@ -2,6 +2,7 @@
 
 use super::Found;
 use crate::corpus::Corpus;
+use crate::files;
 use crate::lock::Lock;
 #[cfg(feature = "taskbank")]
 use crate::lock::LockedBank;
@@ -12,7 +13,6 @@ use crate::taskbank::task_rows;
 #[cfg(feature = "taskbank")]
 use gsj_tables::{Bank, Counts, RawRow};
 use sha2::{Digest as _, Sha256};
-use std::fs::File;
 use std::io;
 
 /// The bank's name in the corpus folder.
@@ -37,8 +37,13 @@ pub(super) fn check(corpus: &Corpus, lock: &Lock, found: &mut Found) {
         return;
     }
     let mut digest = Sha256::new();
-    let digested =
-        File::open(corpus.lock_dir.join(BANK_FILE)).and_then(|mut file| io::copy(&mut file, &mut Sink(&mut digest)));
+    // Not through a link, and not from a pipe or device, which would have no end.
+    let digested = files::open(&corpus.lock_dir.join(BANK_FILE)).and_then(|mut file| {
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is no regular file"));
+        }
+        io::copy(&mut file, &mut Sink(&mut digest))
+    });
     if let Err(error) = digested {
         found.fail(&place, "verify.taskbank", format!("{BANK_FILE} cannot be read: {error}"));
         return;

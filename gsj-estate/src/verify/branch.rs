@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The most entries of one branch's trees that are walked, and the deepest folder.
 const MOST_ENTRIES: usize = 100_000;
 const DEEPEST: usize = 16;
-/// The largest tree object that is read, in bytes.
+/// The largest tree or commit that is read, in bytes.
 const LARGEST_TREE: u64 = 64 << 20;
 
 type Files = BTreeMap<String, (EntryKind, ObjectId)>;
@@ -88,6 +88,9 @@ pub(super) fn by_number(plan: &Plan) -> Vec<&String> {
 
 /// Every file below a commit's tree.
 fn files(repository: &gix::Repository, tip: ObjectId) -> Result<Files, String> {
+    if repository.find_header(tip).is_ok_and(|header| header.size() > LARGEST_TREE) {
+        return Err("its tip is too large".to_owned());
+    }
     let commit = repository.find_object(tip).map_err(|error| format!("its tip cannot be read: {error}"))?;
     let commit = commit.try_into_commit().map_err(|_| "its tip is no commit".to_owned())?;
     let tree = commit.tree_id().map_err(|error| format!("its tip cannot be read: {error}"))?.detach();

@@ -2,7 +2,7 @@
 
 use super::branch::{self, Branches};
 use super::{Found, listed};
-use crate::corpus::{Case, Corpus};
+use crate::corpus::{Case, Corpus, Page};
 use crate::error::EstateError;
 use crate::host::Session;
 use crate::lock;
@@ -119,8 +119,9 @@ impl Look<'_> {
             }
         };
         let ids = plan.ids(self.shared, &planned.pages);
-        let bad = unsound(&repository, &ids);
-        let wrong: Vec<String> = bad.iter().map(|(id, what)| format!("object {id} {what}")).collect();
+        let bad = unsound(&repository, &sizes(self.shared, plan, case, &planned.pages, &ids));
+        let mut wrong = if fetched.is_in_place() { repository::uncloneable(path)? } else { Vec::new() };
+        wrong.extend(bad.iter().map(|(id, what)| format!("object {id} {what}")));
         found.judge(&place("clone"), "verify.clone", &wrong, format!("{} objects read back", ids.len()));
         if let Some(strays) = strays(&repository, &ids) {
             let wrong: Vec<String> = strays.iter().map(|id| format!("object {id} belongs to no branch")).collect();
@@ -181,16 +182,29 @@ fn references(
     found.judge(&place("HEAD"), "verify.head", &wrong, format!("names {}", plan.head));
 }
 
-/// Objects that are missing, or are not what their id says.
-fn unsound(repository: &gix::Repository, ids: &BTreeSet<ObjectId>) -> Vec<(ObjectId, String)> {
-    /// No object of an estate is larger: pages are text.
-    const LARGEST: u64 = 1 << 30;
+/// How long each object is.
+fn sizes(
+    shared: &Shared,
+    plan: &Plan,
+    case: &Case,
+    pages: &[ObjectId],
+    ids: &BTreeSet<ObjectId>,
+) -> BTreeMap<ObjectId, u64> {
+    let own = plan.own.iter().chain(&shared.objects).map(|(id, (_, content))| (*id, content.len() as u64));
+    // A page that cannot be looked at now has another size than any object.
+    let size = |page: &Page| std::fs::metadata(&page.path).map_or(u64::MAX, |found| found.len());
+    let pages = case.pages.iter().zip(pages).map(|(page, id)| (*id, size(page)));
+    own.chain(pages).filter(|(id, _)| ids.contains(id)).collect()
+}
+
+/// Objects that are missing, or are not what their id says. Nothing is unpacked that has another size than it should.
+fn unsound(repository: &gix::Repository, sizes: &BTreeMap<ObjectId, u64>) -> Vec<(ObjectId, String)> {
     let mut bad = Vec::new();
     let mut buffer = Vec::new();
-    for id in ids {
+    for (id, size) in sizes {
         let what = match repository.find_header(*id) {
             Err(_) => Some("is missing".to_owned()),
-            Ok(header) if header.size() > LARGEST => Some(format!("claims {} bytes", header.size())),
+            Ok(header) if header.size() != *size => Some(format!("claims {} bytes instead of {size}", header.size())),
             Ok(_) => match repository.objects.find(id, &mut buffer) {
                 Err(error) => Some(format!("cannot be read: {error}")),
                 Ok(data) => match gix::objs::compute_hash(id.kind(), data.kind, data.data) {

@@ -1,7 +1,7 @@
 //! An estate is read back; whatever differs from the corpus is a finding.
 
 use crate::support::{build, git, json, synthetic};
-use gsj_estate::{Corpus, EstateError, Host, Recipe, Report, VerifyOptions, verify};
+use gsj_estate::{Corpus, EstateError, Host, Recipe, Report, ScaffoldOptions, VerifyOptions, verify};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -48,6 +48,46 @@ fn without_a_lock_there_is_nothing_to_verify() {
     assert!(matches!(error, EstateError::NoLock { .. }), "{error}");
 }
 
+#[test]
+fn runs_with_locks_in_different_folders_and_the_same_repositories_wait_for_each_other() {
+    let (root, base) = (synthetic(6), TempDir::new().expect("folder"));
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            let corpus = Corpus::read(root.path()).expect("passes");
+            let corpus = corpus.with_lock_dir(base.path().join(format!("lock-{number}")));
+            scope.spawn(move || build_in(&corpus, &base_of(corpus.lock_dir.parent().expect("below the base"))));
+        }
+    });
+    let corpus = Corpus::read(root.path()).expect("passes").with_lock_dir(base.path().join("lock-0"));
+    let host = Host::Folder(base_of(base.path()));
+    assert_eq!(failing(&verify(&corpus, &VerifyOptions::new(host)).expect("reads")), Vec::<String>::new());
+    assert!(!gsj_estate::is_in_use(&corpus.lock_dir));
+}
+
+#[test]
+fn a_part_is_not_built_when_what_holds_for_all_cases_has_changed() {
+    let (root, base) = (synthetic(3), TempDir::new().expect("folder"));
+    build(root.path(), base.path(), Recipe::Sealed);
+    let settings = root.path().join("corpus.yaml");
+    let text = fs::read_to_string(&settings).expect("reads");
+    let image = text.lines().find(|line| line.trim_start().starts_with("sandbox_image")).expect("an image").to_owned();
+    let indent: String = image.chars().take_while(|c| c.is_whitespace()).collect();
+    fs::write(&settings, text.replace(&image, &format!("{indent}sandbox_image: another:2"))).expect("writes");
+    let part = Corpus::read_only(root.path(), &["case_0001".into()]).expect("passes");
+    let mut options = ScaffoldOptions::folder(base.path(), Recipe::Sealed);
+    options.partial = true;
+    let refused = gsj_estate::scaffold(&part, &options).expect_err("a mixed lock").to_string();
+    assert!(refused.contains("`sandbox_image` of corpus.yaml") && refused.contains("without --only"), "{refused}");
+}
+
+fn base_of(folder: &Path) -> std::path::PathBuf {
+    folder.join("repos")
+}
+
+fn build_in(corpus: &Corpus, base: &Path) {
+    gsj_estate::scaffold(corpus, &ScaffoldOptions::folder(base, Recipe::Sealed)).expect("scaffolds");
+}
+
 fn edit_lock(root: &Path, edit: impl FnOnce(&mut Value)) {
     let path = root.join("corpus.lock.json");
     let mut lock = json(&path);
@@ -56,6 +96,59 @@ fn edit_lock(root: &Path, edit: impl FnOnce(&mut Value)) {
 }
 
 type Change = fn(&Path, &Path);
+
+/// Turns the last bytes of a repository's one file of that extension over.
+fn damage_end(repository: &Path, extension: &str) {
+    for entry in fs::read_dir(repository.join("objects/pack")).expect("lists") {
+        let path = entry.expect("entry").path();
+        if path.extension().is_some_and(|found| found == extension) {
+            let mut bytes = fs::read(&path).expect("reads");
+            for byte in bytes.iter_mut().rev().take(4) {
+                *byte ^= 0xff;
+            }
+            fs::write(path, bytes).expect("writes");
+        }
+    }
+}
+
+/// Puts a pipe that nobody writes into in a file's place.
+fn pipe(path: &Path) {
+    let _ = fs::remove_file(path);
+    assert!(std::process::Command::new("mkfifo").arg(path).status().expect("starts").success());
+}
+
+/// Makes every object a file of its own, and has a page's claim to be a gigabyte.
+fn claim_a_gigabyte(repository: &Path) {
+    let packs = repository.join("objects/pack");
+    let pack = fs::read_dir(&packs).expect("lists").map(|entry| entry.expect("entry").path());
+    let pack = pack.into_iter().find(|path| path.extension().is_some_and(|found| found == "pack")).expect("a pack");
+    let beside = repository.join("moved.pack");
+    fs::rename(&pack, &beside).expect("moves");
+    fs::remove_file(pack.with_extension("idx")).expect("removes");
+    let unpacked = std::process::Command::new("git")
+        .args(["unpack-objects", "-q"])
+        .current_dir(repository)
+        .stdin(fs::File::open(&beside).expect("opens"))
+        .status();
+    assert!(unpacked.expect("starts").success());
+    fs::remove_file(beside).expect("removes");
+    let id = git(repository, &["rev-parse", "main:md/page_0002.md"]).expect("git");
+    let content = b"blob 1073741823\0x";
+    let (a, b) = content.iter().fold((1_u32, 0_u32), |(a, b), byte| {
+        let a = (a + u32::from(*byte)) % 65521;
+        (a, (b + a) % 65521)
+    });
+    let length = u16::try_from(content.len()).expect("short");
+    // zlib with one block that is stored as it is.
+    let mut object = vec![0x78, 0x01, 0x01];
+    object.extend(length.to_le_bytes());
+    object.extend((!length).to_le_bytes());
+    object.extend(content);
+    object.extend((b << 16 | a).to_be_bytes());
+    let path = repository.join("objects").join(&id[..2]).join(id[2..].trim());
+    fs::remove_file(&path).expect("removes");
+    fs::write(path, object).expect("writes");
+}
 
 /// Each is done to a clean estate: corpus folder and repository of `case_0000`.
 const CHANGES: &[(&str, Change, &[&str])] = &[
@@ -125,6 +218,40 @@ const CHANGES: &[(&str, Change, &[&str])] = &[
                 }
             }
         },
+        &["verify.clone case_0000 clone"],
+    ),
+    (
+        "a pack whose digest is another",
+        |_, repository| damage_end(repository, "pack"),
+        &["verify.clone case_0000 clone"],
+    ),
+    (
+        "an index whose digest is another",
+        |_, repository| damage_end(repository, "idx"),
+        &["verify.clone case_0000 clone"],
+    ),
+    (
+        "a format that git does not know",
+        |_, repository| {
+            let text = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tfoo = bar\n";
+            fs::write(repository.join("config"), text).expect("writes");
+        },
+        &["verify.clone case_0000 clone"],
+    ),
+    (
+        "branches that are hidden from clones",
+        |_, repository| {
+            drop(git(repository, &["config", "uploadpack.hideRefs", "refs/heads/timestep-2"]));
+        },
+        &["verify.clone case_0000 clone"],
+    ),
+    ("a pipe as HEAD", |_, repository| pipe(&repository.join("HEAD")), &["verify.clone case_0000 clone"]),
+    ("a pipe as packed-refs", |_, repository| pipe(&repository.join("packed-refs")), &["verify.clone case_0000 clone"]),
+    ("a pipe as config", |_, repository| pipe(&repository.join("config")), &["verify.clone case_0000 clone"]),
+    ("a pipe as a branch", |_, repository| pipe(&repository.join("refs/heads/x")), &["verify.clone case_0000 clone"]),
+    (
+        "an object that claims a gigabyte",
+        |_, repository| claim_a_gigabyte(repository),
         &["verify.clone case_0000 clone"],
     ),
     (
@@ -248,6 +375,42 @@ mod bank {
             .failures()
             .map(|finding| format!("{}: {}", finding.rule, finding.detail))
             .collect()
+    }
+
+    #[test]
+    fn a_bank_that_is_no_file_is_not_waited_for() {
+        let (root, base) = whole();
+        pipe(&root.path().join("taskbank.parquet"));
+        let found = failing(&root, &base);
+        assert!(found.iter().any(|found| found.contains("no regular file")), "{found:?}");
+        fs::remove_file(root.path().join("taskbank.parquet")).expect("removes");
+        std::os::unix::fs::symlink("/dev/zero", root.path().join("taskbank.parquet")).expect("links");
+        let found = failing(&root, &base);
+        assert!(
+            found.iter().any(|found| found.contains("verify.taskbank: taskbank.parquet cannot be read")),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn a_bank_of_one_split_takes_no_other_files_place() {
+        let (root, base) = whole();
+        let corpus = Corpus::read(root.path()).expect("passes").with_lock_dir(base.path().join("locks"));
+        build_in(&corpus, base.path());
+        let lock = base.path().join("locks/corpus.lock.json");
+        let before = fs::read(&lock).expect("reads");
+        let refused = gsj_estate::split_bank(&corpus, gsj_estate::Split::Eval, &lock).expect_err("it is no bank");
+        assert!(refused.to_string().contains("no Parquet file"), "{refused}");
+        assert!(fs::read(&lock).expect("reads") == before);
+        let whole = base.path().join("locks/taskbank.parquet");
+        let refused =
+            gsj_estate::split_bank(&corpus, gsj_estate::Split::Eval, &whole).expect_err("the whole bank's place");
+        assert!(matches!(refused, gsj_estate::EstateError::PartialBank { .. }), "{refused}");
+        let own = base.path().join("eval.parquet");
+        for changed in [true, false] {
+            let made = gsj_estate::split_bank(&corpus, gsj_estate::Split::Eval, &own).expect("written");
+            assert_eq!(made.changed, changed, "its own file it may replace");
+        }
     }
 
     #[test]
