@@ -48,12 +48,20 @@ pub enum EstateError {
         owner: String,
     },
     /// The lock cannot be understood.
-    #[error("lock `{}` {what}; delete it to have it written anew", path.display())]
+    #[error("lock `{}` {what}; restore it from version control, or delete it and name the repositories' recipe (--recipe)", path.display())]
     Lock {
         /// The lock file.
         path: PathBuf,
         /// What is wrong with it.
         what: String,
+    },
+    /// What holds for all cases has changed, and only some are to be built.
+    #[error("`{key}` of corpus.yaml is not what the lock `{}` has for the other cases: build all, without --only", path.display())]
+    PartialChange {
+        /// The lock file.
+        path: PathBuf,
+        /// The key of `corpus.yaml`.
+        key: &'static str,
     },
     /// There is no lock yet.
     #[error("`{}` has no {LOCK_FILE}; `gsj estate scaffold` writes it", root.display())]
@@ -72,6 +80,13 @@ pub enum EstateError {
     /// The task bank of one split would make the corpus folder invalid.
     #[error("write the bank of one split to `{}`: in the corpus folder only the whole bank may stand", path.display())]
     PartialBank {
+        /// The file that was asked for.
+        path: PathBuf,
+    },
+    /// A file that is no bank stands where a bank is to be written.
+    #[cfg(feature = "taskbank")]
+    #[error("`{}` is there and is no Parquet file; name another file, or remove it", path.display())]
+    NotABank {
         /// The file that was asked for.
         path: PathBuf,
     },

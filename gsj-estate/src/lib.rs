@@ -37,7 +37,7 @@ pub use host::{Host, credential_variable};
 pub use identity::Identity;
 #[cfg(feature = "remote")]
 pub use ingest::{Ingested, ingest};
-pub use lock::{LOCK_FILE, Lock, LockedBank, LockedCase, LockedTimestep, default_recipe};
+pub use lock::{LOCK_FILE, Lock, LockedBank, LockedCase, LockedTimestep, default_recipe, is_in_use};
 pub use recipe::Recipe;
 pub use report::{Finding, Report};
 pub use rules::{RULES, Rule, RulePage, rule_pages};

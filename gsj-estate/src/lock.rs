@@ -192,10 +192,12 @@ impl Lock {
 pub(crate) struct Turn(#[expect(dead_code, reason = "the lock of the kernel lives as long as the file is open")] File);
 
 impl Turn {
-    /// Waits for it. Nothing is left behind in the folder, and a killed process gives it back.
-    pub(crate) fn take(corpus: &Path) -> Result<Self, EstateError> {
-        let fault = |error| EstateError::file("lock the folder", corpus, error);
-        let folder = File::open(corpus).map_err(fault)?;
+    /// Waits for it, in a folder that is made when it is not there. Nothing is left behind in it, and a killed process
+    /// gives it back.
+    pub(crate) fn take(folder: &Path) -> Result<Self, EstateError> {
+        let fault = |error| EstateError::file("lock the folder", folder, error);
+        std::fs::create_dir_all(folder).map_err(|error| EstateError::file("make the folder", folder, error))?;
+        let folder = File::open(folder).map_err(fault)?;
         loop {
             match flock(&folder, FlockOperation::LockExclusive) {
                 // Some network file systems have no locks; then there is none to be had.
@@ -205,6 +207,23 @@ impl Turn {
             }
         }
     }
+}
+
+impl Turn {
+    /// Takes it in a second folder, unless that is the first one, where this run would wait for itself.
+    pub(crate) fn take_beside(folder: &Path, held: &Path) -> Result<Option<Self>, EstateError> {
+        let same =
+            |a: &Path, b: &Path| std::fs::canonicalize(a).is_ok_and(|a| std::fs::canonicalize(b).is_ok_and(|b| a == b));
+        if same(folder, held) { Ok(None) } else { Self::take(folder).map(Some) }
+    }
+}
+
+/// Whether another run works on the lock in a folder now, and one that starts would wait for it.
+#[must_use]
+pub fn is_in_use(lock_dir: &Path) -> bool {
+    let Ok(folder) = File::open(lock_dir) else { return false };
+    // What is taken here is given back when the file is closed.
+    matches!(flock(&folder, FlockOperation::NonBlockingLockExclusive), Err(Errno::WOULDBLOCK))
 }
 
 /// The recipe of a corpus for which none is named: its lock's; `reference` beside a lock that names none; else
@@ -230,6 +249,13 @@ pub(crate) fn check_partial(corpus: &Corpus, before: &Lock, owner: &str, recipe:
     if there != recipe.as_str() {
         let what = format!("is by the recipe {there}, and a part of an estate cannot be built by {}", recipe.as_str());
         return Err(before.fault(what));
+    }
+    let head = head(corpus, owner, recipe);
+    for key in ["base_url", "name", "sandbox_image"] {
+        let [there, here] = [before.corpus().and_then(|head| head.get(key)), head.get(key)];
+        if there.is_some() && there != here {
+            return Err(EstateError::PartialChange { path: before.path.clone(), key });
+        }
     }
     Ok(())
 }

@@ -96,6 +96,11 @@ pub fn scaffold(corpus: &Corpus, options: &ScaffoldOptions) -> Result<Scaffolded
     }
     let shared = Shared::of(corpus)?;
     let session = options.host.open(owner)?;
+    // Runs that keep their locks in different folders may still work on the same repositories.
+    let _repositories = match session.folder().filter(|_| !options.dry_run) {
+        Some(folder) => Turn::take_beside(&folder, &corpus.lock_dir)?,
+        None => None,
+    };
     let cases: Vec<&Case> = corpus.cases.values().collect();
     let repos = parallel::map(&cases, session.threads(), |case| one(case, &shared, &session, options))?
         .into_iter()

@@ -115,6 +115,14 @@ pub fn split_bank(corpus: &Corpus, wanted: Split, path: &Path) -> Result<BankMad
     if whole || real(folder)?.starts_with(real(&corpus.root)?) {
         return Err(EstateError::PartialBank { path: path.to_owned() });
     }
+    let begins = |path: &Path| -> std::io::Result<bool> {
+        let mut magic = Vec::new();
+        std::io::Read::read_to_end(&mut std::io::Read::take(files::open(path)?, 4), &mut magic)?;
+        Ok(magic == b"PAR1")
+    };
+    if files::kind(path).is_some() && !begins(path).unwrap_or(false) {
+        return Err(EstateError::NotABank { path: path.to_owned() });
+    }
     let _turn = Turn::take(&corpus.lock_dir)?;
     locked(corpus)?;
     let beside = Beside::write(path, task_rows(corpus).filter(|row| row.split == split(wanted)))?;

@@ -234,6 +234,12 @@ fn a_corpus_that_cannot_be_written_to_has_its_lock_elsewhere() {
     let built = snapshot(&repos);
     assert!(!built.is_empty(), "the repositories are there, with their ids");
 
+    let inside = corpus.join("locks");
+    let ran = run(&["--skip-ingest", "--lock-dir", inside.to_str().unwrap()]).unwrap();
+    assert_eq!(ran.status.code(), Some(2), "{}", text(&ran));
+    assert!(text(&ran).contains("inside the corpus folder"), "{}", text(&ran));
+    let ran = run(&["--skip-ingest", "--dry-run", "--lock-dir", state.to_str().unwrap()]).unwrap();
+    assert_eq!((ran.status.code(), state.exists()), (Some(0), false), "a dry run makes nothing: {}", text(&ran));
     let ran = run(&["--skip-ingest", "--lock-dir", state.to_str().unwrap()]).unwrap();
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     assert!(snapshot(&corpus) == before && snapshot(&repos) == built);

@@ -15,7 +15,7 @@ use crate::commands::token;
 use crate::environment;
 use crate::error::{CliError, Context as _, Kind};
 use crate::output::Format;
-use crate::terminal::warn;
+use crate::terminal::{progress, warn};
 
 /// The corpus, and which cases of it.
 #[derive(Debug, clap::Args)]
@@ -40,8 +40,9 @@ impl LockArgs {
     /// The corpus, with its lock where it was asked to be.
     pub(super) fn place(&self, corpus: Corpus) -> Result<Corpus, CliError> {
         let Some(folder) = &self.lock_dir else { return Ok(corpus) };
-        std::fs::create_dir_all(folder)
-            .map_err(|error| CliError::usage(format!("--lock-dir: make `{}`: {error}", folder.display())))?;
+        if real(folder) != real(&corpus.root) {
+            outside("--lock-dir", folder, &corpus.root)?;
+        }
         Ok(corpus.with_lock_dir(folder.clone()))
     }
 }
@@ -77,6 +78,36 @@ impl CorpusArgs {
     }
 }
 
+/// Refuses to write where the next run would find something that is no part of a corpus.
+fn outside(option: &str, folder: &Path, corpus: &Path) -> Result<(), CliError> {
+    if real(folder).starts_with(real(corpus)) {
+        return Err(CliError::usage(format!(
+            "{option}: `{}` is inside the corpus folder, where nothing but the corpus may stand",
+            folder.display()
+        ))
+        .hint("name a folder beside the corpus folder"));
+    }
+    Ok(())
+}
+
+/// A path without links and dots, as far as it is there.
+fn real(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for there in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (std::fs::canonicalize(there), path.strip_prefix(there)) {
+            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+        }
+    }
+    path
+}
+
+/// Says that a run will wait, before it does.
+pub(super) fn tell_of_waiting(corpus: &Corpus, dry_run: bool) {
+    if !dry_run && gsj_estate::is_in_use(&corpus.lock_dir) {
+        progress(&format!("another run works on the lock in `{}`; waiting for it", corpus.lock_dir.display()));
+    }
+}
+
 /// How repositories are made.
 #[derive(Debug, clap::Args)]
 pub(super) struct BuildArgs {
@@ -102,6 +133,10 @@ impl BuildArgs {
         options.partial = which.is_partial();
         options.keep_forgotten = self.keep_forgotten;
         options.dry_run = dry_run;
+        if let Host::Folder(folder) = &options.host {
+            outside("--base-url", folder, &corpus.root)?;
+        }
+        tell_of_waiting(corpus, dry_run);
         scaffold(corpus, &options).map_err(|error| of(&error))
     }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use gsj_estate::{BankMade, Corpus, EstateError, Split};
 
-use super::place::LockArgs;
+use super::place::{self, LockArgs};
 use super::report;
 use crate::error::{CliError, Context as _};
 use crate::output::{self, Format, FormatArg};
@@ -68,6 +68,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
         }
         read => args.lock.place(read.usage()?)?,
     };
+    place::tell_of_waiting(&corpus, args.dry_run);
     let made = match (args.split, &args.out) {
         (Some(split), Some(out)) => {
             let split = match split {
