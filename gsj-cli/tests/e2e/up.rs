@@ -262,6 +262,32 @@ fn findings_stop_it_as_validate_shows_them() {
 }
 
 #[test]
+fn a_folder_that_no_sandbox_reaches_is_refused_before_anything_is_made() {
+    let stand = Stand::new();
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let closed = stand.path("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    let mut command = gsj();
+    command.args([
+        "estate",
+        "up",
+        "-y",
+        "--engine-url",
+        &stand.engine.url,
+        "--engine-model",
+        "gsj-scripted",
+        "--corpus",
+    ]);
+    let ran = output(command.arg(stand.path("corpus")).arg("--home").arg(closed.join("home")));
+    assert_eq!(ran.status.code(), Some(2), "{}", text(&ran));
+    assert!(said(&ran).contains("chmod o+x"), "{}", text(&ran));
+    assert_eq!(fs::read_dir(&closed).unwrap().count(), 0);
+}
+
+#[test]
 fn the_second_of_two_is_told_who_is_at_work() {
     let mut stand = Stand::new();
     stand.engine = scripted_engine(&fixture("scripts/two-turns.json"), &["--latency-ms", "4000"]);

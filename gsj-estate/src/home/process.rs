@@ -31,9 +31,9 @@ pub struct Serving {
     pub since: i64,
     /// The address and port of its configuration.
     pub listen: String,
-    /// SHA-256 of the configuration's file.
+    /// A digest of the configuration.
     pub config: String,
-    /// SHA-256 of the pins file.
+    /// A digest of what the pins approve.
     pub pins: String,
     /// The version of the program.
     pub version: String,

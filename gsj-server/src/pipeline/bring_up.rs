@@ -31,6 +31,8 @@ const MARK: &str = "gsj_bring_up";
 const INSTRUCTION: &str = "Look at this case file and say in one sentence what it is about.";
 /// The longest answer, in tokens: one call is asked for, and only to see that the engine gives what a trace needs.
 const ANSWER: u32 = 64;
+/// The most calls of an agent that gives them up before they are answered.
+const CALLS: u32 = 8;
 /// How long the agent may take for its one call, a small model's first prompt on a busy machine included.
 const TIMEOUT_S: u32 = 900;
 
@@ -169,8 +171,12 @@ pub async fn bring_up(mut config: Config, context: Context, wanted: &BringUp) ->
     }
     drop(lock);
     let (metadata, recorded, error) = ended?;
+    let broken_off = match recorded.as_ref().map_or(0, |recorded| recorded.aborted) {
+        0 => String::new(),
+        n => format!(" ({n} calls were broken off before they were answered: is the engine too slow for the agent?)"),
+    };
     let Some(recorded) = recorded.filter(|recorded| recorded.calls > 0) else {
-        return Err(came_to_nothing(error.unwrap_or_else(|| "the agent made no call".to_owned())));
+        return Err(came_to_nothing(error.unwrap_or_else(|| "the agent made no call".to_owned()) + &broken_off));
     };
     let result = folder.join("result.json");
     let kept = marked(&session, &metadata, &recorded, error.as_deref());
@@ -198,7 +204,9 @@ fn confine(config: &mut Config, wanted: &BringUp) {
     config.retrieval.index_dir = None;
     // The other cases need not be indexed for it.
     config.estate.cases = Some(vec![wanted.case_id.clone()]);
-    config.limits.max_turns = 1;
+    // An answer with any token ends the session. A call that the agent gave up, as it may with a slow engine, is no answer.
+    config.limits.max_completion_tokens = 1;
+    config.limits.max_turns = CALLS;
     config.engine.sampling.max_tokens = Some(config.engine.sampling.max_tokens.map_or(ANSWER, |most| most.min(ANSWER)));
 }
 

@@ -39,6 +39,12 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, CliError> {
     std::path::absolute(path).map_err(|error| CliError::usage(format!("`{}`: {error}", path.display())))
 }
 
+/// A base URL as the configuration has it: without `/v1`.
+fn base(url: &str) -> String {
+    let url = url.trim_end_matches('/');
+    url.strip_suffix("/v1").unwrap_or(url).trim_end_matches('/').to_owned()
+}
+
 impl Choice {
     /// Takes what is said on the command line, else what was said before.
     pub(super) fn of(args: &Args, before: Option<&Record>) -> Result<Self, CliError> {
@@ -63,13 +69,13 @@ impl Choice {
             (None, _) => Dialect::Vllm,
         };
         // Another engine's key is not that of the one before.
-        let key = known.as_ref().filter(|known| !other || url.as_ref() == Some(&known.url));
+        let key = known.as_ref().filter(|known| !other || url.as_deref().map(base).as_ref() == Some(&known.url));
         let engine = EngineRecord {
             kind: match kind {
                 Dialect::Vllm => "vllm".to_owned(),
                 Dialect::Sglang => "sglang".to_owned(),
             },
-            url: url.ok_or_else(|| missing("which engine", "--engine-url URL"))?.trim_end_matches('/').to_owned(),
+            url: base(&url.ok_or_else(|| missing("which engine", "--engine-url URL"))?),
             model: model.ok_or_else(|| missing("which model", "--engine-model NAME"))?,
             api_key_env: args.engine_api_key_env.clone().or_else(|| key.and_then(|known| known.api_key_env.clone())),
         };
@@ -144,4 +150,17 @@ pub(super) fn agent(choice: &Choice, asker: super::Asker) -> Result<gsj_server::
         .map_err(|error| error.hint(format!("or by hand: {command}")))?;
     crate::terminal::progress(&format!("installing {} from its lock (a minute the first time)", choice.agent));
     agent::install(wanted, &choice.state, &InstallOptions::default()).usage().map_err(|error| error.hint(command))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_url_is_the_same_however_it_is_written() {
+        for url in ["http://h:1", "http://h:1/", "http://h:1/v1", "http://h:1/v1/"] {
+            assert_eq!(base(url), "http://h:1", "{url}");
+        }
+        assert_eq!(base("https://h/proxy/v1"), "https://h/proxy");
+    }
 }

@@ -9,7 +9,7 @@ mod secret;
 mod server;
 mod steps;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use gsj_estate::home::{Home, Record};
@@ -86,6 +86,24 @@ pub(super) fn config(home: &Home) -> Option<Config> {
     config::read(home).ok()
 }
 
+/// As root every path is seen; the sandbox's user must get through each folder on the way too.
+fn reachable(home: &Path) -> Result<(), CliError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let closed = |folder: &&Path| folder.metadata().is_ok_and(|found| found.permissions().mode() & 0o001 == 0);
+    match home.ancestors().find(closed) {
+        None => Ok(()),
+        Some(folder) => Err(CliError::usage(format!(
+            "the sandbox's user cannot reach `{}`: `{}` lets nobody through",
+            home.display(),
+            folder.display()
+        ))
+        .hint(format!("--home DIR below folders that everybody may enter, or: chmod o+x {}", folder.display()))),
+    }
+}
+
 pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
     let format = args.format.resolve();
     let asker = Asker::new(args.yes);
@@ -100,6 +118,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
         }
         Err(error) => return Err(of(&error)),
     };
+    reachable(home.root())?;
     progress(&format!("the corpus passes: {} cases", corpus.cases.len()));
     if before.is_none() {
         asker.confirm(&format!(

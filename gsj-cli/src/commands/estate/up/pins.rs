@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use gsj_estate::home::{BringUpRecord, Home, Record, what_changed};
 use gsj_estate::{Corpus, Split};
@@ -27,6 +28,9 @@ use crate::terminal::{progress, warn};
 const NAME: &str = "pins.json";
 const SETTINGS: &str = "settings.json";
 const ENGINE: &str = "engine.json";
+
+/// How often it is said that an episode still goes on.
+const STILL: Duration = Duration::from_secs(30);
 
 /// What became of the pins.
 #[derive(Debug, Clone, Default)]
@@ -110,8 +114,16 @@ pub(super) fn episode(
     ));
     let context = serve::context(config, Some((config.estate.token_secret_env.clone(), secret)))?;
     // Ctrl-C ends this process, and with it, by the kernel, its sandbox.
-    let made =
-        runtime::block_on(async { bring_up(config.clone(), context, &options).await.map_err(|error| said(&error)) })?;
+    let made = runtime::block_on(async {
+        let mut episode = Box::pin(bring_up(config.clone(), context, &options));
+        let began = Instant::now();
+        loop {
+            if let Ok(made) = tokio::time::timeout(STILL, &mut episode).await {
+                return made.map_err(|error| said(&error));
+            }
+            progress(&format!("the engine still works on its first prompt, {} s", began.elapsed().as_secs()));
+        }
+    })?;
     show(&made)?;
     let said = engine_said(config, tail, &made)?;
     inputs::write_whole(&home.pins_folder().join(ENGINE), said.as_bytes())?;

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use gsj_client::{Client, ServerStatus};
 use gsj_estate::home::{Guard, Home, HomeError, Serving};
 use gsj_server::config::Config;
-use gsj_trace::canonical::bytes_sha256;
+use gsj_trace::canonical::{bytes_sha256, canonical_sha256};
+use gsj_trace::json::Value;
 
 use crate::commands::{runtime, token};
 use crate::environment;
@@ -31,8 +32,7 @@ const TAIL: u64 = 2000;
 pub(crate) fn become_server(home: &Home, config: &Config) -> Result<(Guard, String), CliError> {
     // The terminal's Ctrl-C and hang-up are not for it. Fails only where it leads a session already.
     let _leads = rustix::process::setsid();
-    let digest = |path| std::fs::read(path).map(|bytes| bytes_sha256(&bytes)).unwrap_or_default();
-    let (told_config, told_pins) = (digest(home.config()), digest(home.pins()));
+    let (told_config, told_pins) = (config_digest(home), pins_digest(home));
     let guard = Guard::take(home, |pid, started, boot| Serving {
         pid,
         started,
@@ -48,12 +48,24 @@ pub(crate) fn become_server(home: &Home, config: &Config) -> Result<(Guard, Stri
     Ok((guard, secret))
 }
 
+fn config_digest(home: &Home) -> String {
+    std::fs::read(home.config()).map(|bytes| bytes_sha256(&bytes)).unwrap_or_default()
+}
+
+/// Over what the pins approve; where it came from is no matter of a server's.
+fn pins_digest(home: &Home) -> String {
+    let bytes = std::fs::read(home.pins()).unwrap_or_default();
+    let read = Value::parse(&bytes).ok();
+    let approved = read.as_ref().and_then(|document| canonical_sha256(document.get("pins")?));
+    let mode = read.as_ref().and_then(|document| document.get("mode")?.as_str().map(str::to_owned));
+    format!("{} {}", mode.unwrap_or_default(), approved.unwrap_or_default())
+}
+
 /// Why the running server is not the one that is wanted; `None` when it is.
 pub(super) fn outdated(home: &Home, serving: &Serving) -> Option<&'static str> {
-    let is = |path, known: &str| std::fs::read(path).is_ok_and(|bytes| bytes_sha256(&bytes) == *known);
-    if !is(home.config(), &serving.config) {
+    if config_digest(home) != serving.config {
         Some("its configuration changed")
-    } else if !is(home.pins(), &serving.pins) {
+    } else if pins_digest(home) != serving.pins {
         Some("its pins changed")
     } else if serving.version != env!("CARGO_PKG_VERSION") {
         Some("it is another version of gsj")
@@ -209,11 +221,15 @@ async fn drained(serving: &Serving, deadline: Duration, signals: &mut runtime::S
             progress(&format!("waiting for {now} {noun} under way; Ctrl-C to stop at once"));
         }
         last = now;
-        if Instant::now() > until {
+        if signals.within(LOOK).await {
+            return false;
+        }
+        if Instant::now() > until && now > 0 {
             progress("the sessions did not end in time");
             return false;
         }
-        if signals.within(LOOK).await {
+        // One that has nothing under way only has to close its door.
+        if Instant::now() > until + AT_ONCE {
             return false;
         }
     }

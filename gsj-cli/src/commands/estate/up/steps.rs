@@ -8,6 +8,7 @@ use gsj_client::ServerStatus;
 use gsj_cutoff::tokens::Secret;
 use gsj_estate::home::{Home, Record, Serving, Standing, lock_digest, standing};
 use gsj_estate::{Corpus, Recipe, ScaffoldOptions, Service, ingest, scaffold, taskbank};
+use gsj_server::agent::Installed;
 use gsj_server::config::Config;
 
 use super::super::place::of;
@@ -50,7 +51,8 @@ impl Steps<'_> {
         let standing = standing(self.corpus, self.home, self.recipe).map_err(|error| of(&error))?;
         let serving = server::find(self.home)?;
         if !fresh {
-            self.ask(&other, &standing, serving.is_some())?;
+            let due = self.due(&installed);
+            self.ask(&other, &standing, due, serving.is_some())?;
         }
         self.done.extend(other);
         let secret = secret::ensure(self.home)?;
@@ -84,12 +86,19 @@ impl Steps<'_> {
         Ok(Stands { config, standing, pins, serving, health })
     }
 
+    /// Why an episode will be due, as far as the configuration that stands tells.
+    fn due(&self, installed: &Installed) -> Option<String> {
+        let config = config::read(self.home).ok()?;
+        let basis = pins::basis(self.choice, self.corpus, &config, installed).ok()?;
+        pins::due(self.home, &self.record, &basis)
+    }
+
     fn keep(&self) -> Result<(), CliError> {
         self.record.write(self.home).usage().map(drop)
     }
 
     /// Says what is to be done, and asks whether it may be.
-    fn ask(&self, other: &[String], standing: &Standing, serves: bool) -> Result<(), CliError> {
+    fn ask(&self, other: &[String], standing: &Standing, due: Option<String>, serves: bool) -> Result<(), CliError> {
         let mut todo: Vec<String> = other.to_vec();
         let some = |ids: &[String]| {
             let more = if ids.len() > 3 { format!(" and {} more", ids.len() - 3) } else { String::new() };
@@ -103,6 +112,9 @@ impl Steps<'_> {
         }
         if !standing.bank.unchanged {
             todo.push(format!("the task bank, {} tasks", standing.bank.rows));
+        }
+        if let Some(why) = due {
+            todo.push(format!("a bring-up episode against {} ({why})", self.choice.engine.url));
         }
         if !serves {
             todo.push("starting the server".to_owned());
