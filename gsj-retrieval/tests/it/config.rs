@@ -2,7 +2,7 @@
 
 use crate::support::options;
 use gsj_retrieval::config::{ConfigError, ServiceConfig};
-use gsj_retrieval::{LogField, Rebuild};
+use gsj_retrieval::{LogField, OnFailure, Rebuild};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -197,6 +197,29 @@ fn values_that_cannot_be_used_are_named_with_what_would_do() {
     {
         let error = read(&with(least(), path, value)).expect_err(path).to_string();
         assert!(error.contains("retrieval.yaml") && error.contains("line"), "{error}");
+    }
+}
+
+#[test]
+fn an_embeddings_endpoint_is_named_in_a_section_of_its_own() {
+    assert!(read(&least()).expect("valid").embeddings.options(None).is_none());
+    let section = json!({"base_url": "http://h:8080/v1", "model": "m", "revision": "1", "batch": 8});
+    let config = read(&with(least(), "embeddings", section.clone())).expect("valid");
+    let options = config.embeddings.options(None).expect("an endpoint");
+    assert_eq!((options.base_url.as_str(), options.model.as_str(), options.batch.get()), ("http://h:8080/v1", "m", 8));
+    assert_eq!(options.on_failure, OnFailure::Error);
+    for (key, value) in [
+        ("base_url", json!("http://u:hunter2@h")),
+        ("base_url", Value::Null),
+        ("model", json!(" ")),
+        ("revision", Value::Null),
+        ("batch", json!(0)),
+        ("timeout_s", json!(-1)),
+        ("concurrency", json!(0)),
+    ] {
+        let document = with(with(least(), "embeddings", section.clone()), &format!("embeddings.{key}"), value);
+        let error = read(&document).expect_err(key).to_string();
+        assert!(error.contains(&format!("`embeddings.{key}`")) && !error.contains("hunter2"), "{error}");
     }
 }
 
