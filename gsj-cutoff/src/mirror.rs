@@ -8,6 +8,7 @@ use crate::names;
 use std::ffi::OsString;
 use std::fs;
 use std::io::Read as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -111,7 +112,9 @@ fn run(
         authorization: header.as_deref().map(|header| (request.url, header)),
     };
     let mut command = git.command(&[]);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    // A group of its own, so that git's helpers end with it.
+    command.args(arguments).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| fault(request, &format!("git cannot be run: {error}")))?;
     let stderr = child.stderr.take();
     std::thread::scope(|scope| {
@@ -134,6 +137,8 @@ fn run(
         };
         if ended.is_err() {
             // It may have ended by itself meanwhile.
+            let group = rustix::process::Pid::from_child(&child);
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
             let _ = child.kill();
             let _ = child.wait();
         }
