@@ -9,7 +9,7 @@ use crate::corpus::Corpus;
 use crate::error::EstateError;
 use crate::host::Session;
 use crate::lock::Lock;
-use crate::names::is_case_id;
+use crate::names::{is_case_id, is_owner};
 use crate::recipe::Recipe;
 use crate::repository;
 use crate::scaffold::ScaffoldOptions;
@@ -18,7 +18,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A repository that the lock knew and the corpus gives no longer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -43,10 +43,15 @@ pub(crate) fn take_away(
     let head = before.corpus();
     let text = |key: &str| head.and_then(|head| head.get(key)).and_then(Value::as_str);
     let same_estate = text("name") == Some(&corpus.settings.name) && text("owner") == Some(session.owner());
+    let other_owner = text("owner").filter(|owner| *owner != session.owner() && is_owner(owner));
     for (case_id, case) in before.cases().into_iter().flatten() {
         let here = corpus.cases.contains_key(case_id);
         // Of a lock that somebody wrote by hand nothing is believed that could be a path.
         if !is_case_id(case_id) {
+            continue;
+        }
+        if let Some(owner) = other_owner {
+            of_another(case_id, case, owner, session, &mut found);
             continue;
         }
         for (key, suffix, wanted) in
@@ -73,6 +78,31 @@ pub(crate) fn take_away(
         }
     }
     Ok(found)
+}
+
+/// The repositories of a case under the owner that the lock was written for: the lock forgets them, and they are
+/// somebody else's to remove.
+fn of_another(case_id: &str, case: &Value, owner: &str, session: &Session<'_>, found: &mut Vec<Forgotten>) {
+    for (key, suffix) in [("refs", ""), ("full_refs", ".full")] {
+        let name = format!("{case_id}{suffix}");
+        let ours = format!("{}/{name}.git", session.owner());
+        let gone = |path: PathBuf| {
+            let base = path.parent().and_then(Path::parent);
+            base.is_some_and(|base| !base.join(owner).join(format!("{name}.git")).exists())
+        };
+        if case.get(key).is_none() || session.path(&name).is_some_and(gone) {
+            continue;
+        }
+        let url = session.url(&name);
+        found.push(Forgotten {
+            case_id: case_id.to_owned(),
+            url: url.strip_suffix(&ours).map_or_else(|| url.clone(), |base| format!("{base}{owner}/{name}.git")),
+            removed: false,
+            why: Some(format!(
+                "the lock was written for the owner `{owner}`, whose repositories are not ours to remove"
+            )),
+        });
+    }
 }
 
 /// Removes a repository that holds exactly these refs; gives the reason where it does not.

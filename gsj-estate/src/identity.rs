@@ -28,24 +28,34 @@ pub(crate) fn cleaned(text: &str) -> String {
     text.trim_matches(cut).replace(['<', '>', '\n'], "")
 }
 
-/// Reads a date in one of the forms that carry their offset; `None` for any other.
+/// The last second that git reads from a date in words, and from a number without `@`: the end of 2099 in Greenwich.
+const LAST: i64 = 4_102_444_799;
+/// The least number that git takes for seconds where no `@` with `+0000` says so; below, it looks for a date in it.
+const LEAST_PLAIN: i64 = 100_000_000;
+
+/// Reads a date in one of the forms that carry their offset, as git 2.47 reads it; `None` for any other, and for what git
+/// refuses.
 ///
 /// ISO (`2026-01-01T00:00:00 +0000`, a blank for the `T`, seconds or none, `Z`, offsets with a colon), seconds since
 /// 1970 with an offset (`@` in front or not), and the form of mail headers.
 pub(crate) fn date(text: &str) -> Option<(u64, i32)> {
     let text = text.trim();
-    let (seconds, offset) = epoch(text).or_else(|| iso(text)).or_else(|| mail(text))?;
+    let (seconds, offset) = match epoch(text) {
+        Some(read) => read,
+        None => iso(text).or_else(|| mail(text)).filter(|(seconds, _)| *seconds <= LAST)?,
+    };
     Some((u64::try_from(seconds).ok()?, offset))
 }
 
 fn epoch(text: &str) -> Option<(i64, i32)> {
     let (seconds, zone) = text.strip_prefix('@').unwrap_or(text).split_once(' ')?;
-    // Fewer digits could be a year, or a date without dashes.
-    let plain = text.starts_with('@') || seconds.len() > 8;
-    if !plain || !seconds.bytes().all(|byte| byte.is_ascii_digit()) {
+    if !seconds.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    Some((seconds.parse().ok()?, offset(zone)?))
+    let seconds = seconds.parse().ok()?;
+    // As it stands in a commit, any number will do; else it must lie where no date without dashes does.
+    let as_in_a_commit = text.starts_with('@') && zone.starts_with(['+', '-']) && zone.len() == 5;
+    (as_in_a_commit || (LEAST_PLAIN..=LAST).contains(&seconds)).then_some((seconds, offset(zone)?))
 }
 
 fn iso(text: &str) -> Option<(i64, i32)> {
@@ -62,7 +72,13 @@ fn iso(text: &str) -> Option<(i64, i32)> {
 
 fn mail(text: &str) -> Option<(i64, i32)> {
     const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-    let text = text.split_once(',').map_or(text, |(_, rest)| rest.trim_start());
+    const WEEK: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+    let text = match text.split_once(',') {
+        // Of other words before a comma git makes what it can.
+        Some((weekday, rest)) if WEEK.contains(&weekday.to_ascii_lowercase().as_str()) => rest.trim_start(),
+        Some(_) => return None,
+        None => text,
+    };
     let (day, rest) = number(text, 1, 2)?;
     let (month, rest) = rest.strip_prefix(' ')?.split_once(' ')?;
     let month = MONTHS.iter().position(|name| month.to_ascii_lowercase() == *name)?;
@@ -113,7 +129,7 @@ fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     let leap = |year: i64| (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
     let lengths = [31, if leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let length = *lengths.get(usize::try_from(month.checked_sub(1)?).ok()?)?;
-    if !(1..=length).contains(&day) || !(1970..=9999).contains(&year) {
+    if !(1..=length).contains(&day) || !(1970..=2099).contains(&year) {
         return None;
     }
     let before: i64 = (1970..year).map(|year| if leap(year) { 366 } else { 365 }).sum();
@@ -161,6 +177,59 @@ mod tests {
         ] {
             assert_eq!(date(text), None, "{text}");
         }
+    }
+
+    /// Git is asked for each; where there is none, what it said once is compared with.
+    #[test]
+    fn what_is_read_is_what_git_reads() {
+        let table = [
+            ("20260101000000 +0000", None),
+            ("202601011200 +0000", None),
+            ("2100-01-01T00:00:00Z", None),
+            ("2100-01-01T00:00:00+05:00", None),
+            ("9999-12-31T23:59:59Z", None),
+            ("2099-12-31T23:59:59Z", Some((4_102_444_799, 0))),
+            ("2099-12-31T19:00:00 -0500", None),
+            ("1 Jan 2100 00:00:00 +0000", None),
+            ("@12345 Z", None),
+            ("@12345 +00:00", None),
+            ("@12345 +0000", Some((12_345, 0))),
+            ("@0 +0000", Some((0, 0))),
+            ("@4102444800 +0000", Some((4_102_444_800, 0))),
+            ("@4102444800 Z", None),
+            ("@4102444799 Z", Some((4_102_444_799, 0))),
+            ("@1767225600 -05:30", Some((1_767_225_600, -330))),
+            ("@99999999999999999999 +0000", None),
+            ("@ +0000", None),
+            ("1999999999999 +0000", None),
+            ("12345678901 Z", None),
+            ("4102444800 +0000", None),
+            ("4102444799 -0500", Some((4_102_444_799, -300))),
+            ("99999999 +0000", None),
+            ("100000000 +1400", Some((100_000_000, 840))),
+            ("000000001 +0000", None),
+            ("1767225600 Z", Some((1_767_225_600, 0))),
+            ("2026-01-01T00:00:00.123456789 +0000", Some((1_767_225_600, 0))),
+            ("1970-01-01T00:00:00 +0001", None),
+            ("1970-01-01T14:00:00 +1400", Some((0, 840))),
+            ("THU, 1 Jan 2026 00:00:00 +0000", Some((1_767_225_600, 0))),
+        ];
+        for (text, wanted) in table {
+            assert_eq!(date(text), wanted, "{text}");
+            let Ok(git) = std::process::Command::new("git")
+                .args(["var", "GIT_AUTHOR_IDENT"])
+                .envs([("GIT_AUTHOR_NAME", "n"), ("GIT_AUTHOR_EMAIL", "e"), ("GIT_AUTHOR_DATE", text)])
+                .output()
+            else {
+                continue;
+            };
+            let line = wanted.map(|(seconds, offset)| {
+                Identity { name: "n".into(), email: "e".into(), seconds, offset }.line() + "\n"
+            });
+            let said = git.status.success().then(|| String::from_utf8_lossy(&git.stdout).into_owned());
+            assert_eq!(said, line, "{text}: {}", String::from_utf8_lossy(&git.stderr));
+        }
+        assert_eq!(date("5 Mar, 1 Jan 2026 00:00:00 +0000"), None, "git makes another day of it");
     }
 
     #[test]

@@ -14,7 +14,7 @@ const LISTED: usize = 5;
 /// What an ingest came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ingested {
-    /// How many cases of the lock the service serves.
+    /// How many cases of the lock the service says that it serves; 0 when it tells nothing of cases.
     pub cases: usize,
     /// Whether it said by which commit it serves each, and that was the lock's.
     pub by_commit: bool,
@@ -24,21 +24,25 @@ pub struct Ingested {
 
 /// Tells the service to read the corpus anew, and waits until it serves every case by the commit that the lock has.
 ///
-/// `lock_dir` is the folder of the lock, usually the corpus folder. A service that does not tell commits is taken to be right once a run that began after our trigger is over.
+/// `lock_dir` is the folder of the lock, usually the corpus folder. A service that does not tell commits is taken to be
+/// right once a run that began after our trigger is over and all cases are among those that it tells, if it tells any.
+///
+/// All of it ends when [`Service::timeout`] is over, calls under way included.
 ///
 /// # Errors
 /// Fails when there is no lock, when the service refuses, cannot be reached or says that it failed, and when the commits
-/// are not there in time; then it names cases.
+/// are not there in time; then it names cases. So do details of cases that make no sense.
 pub fn ingest(lock_dir: &Path, service: &Service) -> Result<Ingested, EstateError> {
     let lock = Lock::read(lock_dir)?.ok_or_else(|| EstateError::NoLock { root: lock_dir.to_owned() })?;
     let wanted = service::main_commits(&lock);
-    let asked = service.open()?;
-    let started = Instant::now();
+    // So long that the clock cannot tell it is as good as for ever.
+    let deadline = Instant::now().checked_add(service.timeout);
+    let asked = service.open_until(deadline)?;
     let mut last = asked.reindex()?;
     let mut triggers = 1;
     loop {
         let health = asked.health()?;
-        let behind = behind(&health, &wanted);
+        let Standing { behind, by_commit } = standing(&health, &wanted);
         match health.state.as_str() {
             "error" => {
                 let said = health.error.map(|said| format!(": {said}")).unwrap_or_default();
@@ -49,11 +53,9 @@ pub fn ingest(lock_dir: &Path, service: &Service) -> Result<Ingested, EstateErro
                 let said = health.error.unwrap_or_default();
                 return Err(asked.fault(&format!("its index failed, and it serves the one before: {said}")));
             }
-            "ready" if behind.as_ref().is_ok_and(Vec::is_empty) => {
-                return Ok(Ingested { cases: wanted.len(), by_commit: true, triggers });
-            }
-            "ready" if last == Triggered::Started && behind.is_err() => {
-                return Ok(Ingested { cases: wanted.len(), by_commit: false, triggers });
+            "ready" if behind.is_empty() && (by_commit || last == Triggered::Started) => {
+                let cases = if health.cases.is_some() { wanted.len() } else { 0 };
+                return Ok(Ingested { cases, by_commit, triggers });
             }
             // The run that was going on is over, and may have read before the push.
             "ready" if last == Triggered::Already => {
@@ -62,29 +64,48 @@ pub fn ingest(lock_dir: &Path, service: &Service) -> Result<Ingested, EstateErro
             }
             _ => {}
         }
-        if started.elapsed() >= service.timeout {
-            let behind = behind.unwrap_or_default();
-            let names = behind.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ");
+        let left = deadline.map_or(service.interval, |deadline| deadline.saturating_duration_since(Instant::now()));
+        std::thread::sleep(service.interval.min(left));
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(asked.fault(&format!(
-                "after {} s it is `{}` and {} of {} cases are not served by the lock's commit ({names})",
+                "after {} s it is `{}`{}",
                 service.timeout.as_secs(),
                 crate::names::shown(&health.state),
-                behind.len(),
-                wanted.len(),
+                short_of(&behind, &wanted, by_commit)
             )));
         }
-        std::thread::sleep(service.interval);
     }
 }
 
-/// Cases that are not served by the commit wanted; `Err` when the service tells no commits.
-fn behind(health: &Health, wanted: &BTreeMap<String, String>) -> Result<Vec<String>, ()> {
-    let cases = health.cases.as_ref().ok_or(())?;
-    if !wanted.is_empty() && !cases.is_empty() && cases.values().all(|case| case.commit.is_none()) {
-        return Err(());
+/// What is missing, as the end of a sentence.
+fn short_of(behind: &[String], wanted: &BTreeMap<String, String>, by_commit: bool) -> String {
+    if behind.is_empty() {
+        return String::new();
     }
-    let served = |id: &String| cases.get(id).and_then(|case| case.commit.as_ref());
-    Ok(wanted.iter().filter(|(id, commit)| served(id) != Some(*commit)).map(|(id, _)| id.clone()).collect())
+    let names = behind.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ");
+    let more = if behind.len() > LISTED { ", ..." } else { "" };
+    let how = if by_commit { "by the lock's commit" } else { "at all" };
+    format!(", and {} of {} cases are not served {how}: {names}{more}", behind.len(), wanted.len())
+}
+
+/// How the service stands to the lock.
+#[derive(Debug, PartialEq, Eq)]
+struct Standing {
+    /// The cases that are not served as they should be, as far as it tells.
+    behind: Vec<String>,
+    /// Whether it tells commits.
+    by_commit: bool,
+}
+
+fn standing(health: &Health, wanted: &BTreeMap<String, String>) -> Standing {
+    let Some(cases) = &health.cases else { return Standing { behind: Vec::new(), by_commit: false } };
+    let by_commit = wanted.is_empty() || cases.is_empty() || cases.values().any(|case| case.commit.is_some());
+    let fits = |(id, commit): (&String, &String)| match cases.get(id) {
+        Some(case) => !by_commit || case.commit.as_ref() == Some(commit),
+        None => false,
+    };
+    let behind = wanted.iter().filter(|entry| !fits(*entry)).map(|(id, _)| id.clone()).collect();
+    Standing { behind, by_commit }
 }
 
 #[cfg(test)]
@@ -100,11 +121,21 @@ mod tests {
             cases: cases.map(|cases| cases.into_iter().map(|(id, case)| (id.to_owned(), case)).collect()),
             ..Health::default()
         };
-        assert_eq!(behind(&health(None), &wanted), Err(()));
-        assert_eq!(behind(&health(Some(vec![("a", case(None)), ("b", case(None))])), &wanted), Err(()));
-        let right = vec![("a", case(Some("1"))), ("b", case(Some("2")))];
-        assert_eq!(behind(&health(Some(right)), &wanted), Ok(Vec::new()));
-        assert_eq!(behind(&health(Some(vec![("a", case(Some("1")))])), &wanted), Ok(vec!["b".to_owned()]));
-        assert_eq!(behind(&health(Some(vec![])), &wanted), Ok(vec!["a".to_owned(), "b".to_owned()]));
+        let stands = |cases: Option<Vec<(&str, Served)>>| {
+            let Standing { behind, by_commit } = standing(&health(cases), &wanted);
+            (behind.join(" "), by_commit)
+        };
+        let says = |behind: &str, by_commit| (behind.to_owned(), by_commit);
+        assert_eq!(stands(None), says("", false));
+        assert_eq!(stands(Some(vec![("a", case(None)), ("b", case(None))])), says("", false));
+        assert_eq!(stands(Some(vec![("a", case(None)), ("c", case(None))])), says("b", false), "it lists others");
+        assert_eq!(stands(Some(vec![("a", case(Some("1"))), ("b", case(Some("2")))])), says("", true));
+        assert_eq!(stands(Some(vec![("a", case(Some("1")))])), says("b", true));
+        assert_eq!(stands(Some(vec![])), says("a b", true));
+        assert_eq!(short_of(&[], &wanted, true), "", "nothing is said of no case");
+        assert_eq!(
+            short_of(&["a".to_owned()], &wanted, true),
+            ", and 1 of 2 cases are not served by the lock's commit: a"
+        );
     }
 }

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod address;
 mod corpus;
 mod error;
 mod files;
@@ -38,6 +39,7 @@ pub use identity::Identity;
 #[cfg(feature = "remote")]
 pub use ingest::{Ingested, ingest};
 pub use lock::{LOCK_FILE, Lock, LockedBank, LockedCase, LockedTimestep, default_recipe, is_in_use};
+pub use names::printable;
 pub use recipe::Recipe;
 pub use report::{Finding, Report};
 pub use rules::{RULES, Rule, RulePage, rule_pages};

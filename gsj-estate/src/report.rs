@@ -1,5 +1,6 @@
 //! What a validation found.
 
+use crate::names::printable;
 use crate::rules;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -45,7 +46,7 @@ impl Finding {
     /// The file with line and column as compilers write them, with control characters escaped.
     #[must_use]
     pub fn place(&self) -> Option<String> {
-        let mut place = escaped(self.file.as_deref()?);
+        let mut place = printable(self.file.as_deref()?);
         for number in [self.line, self.column].into_iter().flatten() {
             place.push(':');
             place.push_str(&number.to_string());
@@ -56,21 +57,12 @@ impl Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}: {}", self.rule, escaped(&self.where_), self.detail)?;
+        write!(f, "{} {}: {}", self.rule, printable(&self.where_), self.detail)?;
         match self.place() {
             Some(place) => write!(f, " ({place})"),
             None => Ok(()),
         }
     }
-}
-
-/// A text with its control characters escaped.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() { out.extend(character.escape_default()) } else { out.push(character) }
-    }
-    out
 }
 
 /// All findings of one run, in a fixed order.
@@ -115,12 +107,13 @@ impl At {
         Self::START.after(text)
     }
 
-    /// The place behind a text that begins here.
+    /// The place behind a text that begins here. LF, CRLF and CR alone end a line, as YAML has it; so a text is not cut
+    /// between a CR and its LF.
     pub(crate) fn after(self, text: &str) -> Self {
-        match text.rfind('\n') {
+        match text.rfind(['\n', '\r']) {
             None => Self { column: self.column + text.chars().count(), ..self },
             Some(last) => Self {
-                line: self.line + text.bytes().filter(|byte| *byte == b'\n').count(),
+                line: self.line + text.split(['\n', '\r']).count() - 1 - text.matches("\r\n").count(),
                 column: text[last + 1..].chars().count() + 1,
             },
         }
@@ -210,7 +203,7 @@ impl Collector {
 
     /// A file or directory, below the corpus folder, that cannot be read.
     pub(crate) fn unreadable(&mut self, place: &Place, file: &str, error: &std::io::Error) {
-        self.fail(&place.of_file(file), "io.unreadable", format!("{} cannot be read: {error}", escaped(file)));
+        self.fail(&place.of_file(file), "io.unreadable", format!("{} cannot be read: {error}", printable(file)));
     }
 
     fn push(&mut self, finding: Finding) {
@@ -290,6 +283,7 @@ mod tests {
         assert_eq!(At::of(""), At { line: 1, column: 1 });
         assert_eq!(At::of("é"), At { line: 1, column: 2 });
         assert_eq!(At::of("a\nbé\nc"), At { line: 3, column: 2 });
+        assert_eq!(At::of("a\rb\r\nc\n\r\nd"), At { line: 5, column: 2 });
         assert_eq!(At::of("a\n").after("bc"), At { line: 2, column: 3 });
     }
 }

@@ -4,12 +4,12 @@ use crate::error::EstateError;
 use crate::lock::Lock;
 use crate::web::{Answer, Call, Web};
 use gsj_cutoff::tokens::{self, Claims, Secret};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Where the service is and how it is asked.
 #[derive(Clone)]
@@ -21,7 +21,7 @@ pub struct Service {
     pub secret: Secret,
     /// Tells the time, in seconds since 1970, for tokens.
     pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
-    /// How long an index may take (15 minutes).
+    /// How long an ingest may take, whatever the service does (15 minutes).
     pub timeout: Duration,
     /// How long to wait between two looks at its health (2 s).
     pub interval: Duration,
@@ -37,15 +37,12 @@ impl Service {
     /// # Errors
     /// Refuses what is no such URL, or holds user information.
     pub fn new(url: &str, secret: Secret, clock: Arc<dyn Fn() -> i64 + Send + Sync>) -> Result<Self, EstateError> {
-        let url = url.trim_end_matches('/');
-        let plain = url.starts_with("http://") || url.starts_with("https://");
-        if !plain || url.contains('@') || url.chars().any(|c| c.is_control() || c.is_whitespace() || "?#".contains(c)) {
+        if let Some(what) = crate::address::fault(url, &["http", "https"]) {
             let shown = if url.contains('@') { "..." } else { url };
-            let what = "is no address of a service: https://HOST or http://HOST, without a credential".to_owned();
             return Err(EstateError::BaseUrl { url: crate::names::shown(shown), what });
         }
         Ok(Self {
-            url: url.to_owned(),
+            url: url.trim_end_matches('/').to_owned(),
             secret,
             clock,
             timeout: Duration::from_secs(900),
@@ -56,7 +53,13 @@ impl Service {
     }
 
     pub(crate) fn open(&self) -> Result<Asked<'_>, EstateError> {
-        Ok(Asked { service: self, web: Web::new(&self.url, self.certificates.as_deref(), self.patience)? })
+        self.open_until(None)
+    }
+
+    /// A connection whose every call ends at the deadline, if there is one.
+    pub(crate) fn open_until(&self, deadline: Option<Instant>) -> Result<Asked<'_>, EstateError> {
+        let web = Web::new(&self.url, self.certificates.as_deref(), self.patience)?.until(deadline);
+        Ok(Asked { service: self, web })
     }
 }
 
@@ -124,7 +127,12 @@ impl Asked<'_> {
             (Some(body), Some(state)) => Ok(Health {
                 state: state.to_owned(),
                 error: body.get("error").and_then(Value::as_str).map(crate::names::shown),
-                cases: body.get("cases").and_then(Value::as_object).map(served),
+                cases: body
+                    .get("cases")
+                    .filter(|cases| !cases.is_null())
+                    .map(served)
+                    .transpose()
+                    .map_err(|what| self.fault(&format!("/health cannot be understood: {what}")))?,
             }),
             _ => Err(self.fault(&format!("/health answered {} and no state{}", answer.status, answer.words()))),
         }
@@ -178,16 +186,29 @@ impl Asked<'_> {
     }
 }
 
-fn served(cases: &Map<String, Value>) -> BTreeMap<String, Served> {
-    let of = |case: &Value| Served {
-        pages: case.get("pages").and_then(Value::as_u64),
-        timesteps: case
-            .get("timesteps")
-            .and_then(Value::as_array)
-            .map(|numbers| numbers.iter().filter_map(Value::as_u64).collect()),
-        commit: case.get("commit").and_then(Value::as_str).map(str::to_owned),
+/// What `/health` says of cases; what is left out or null is not told, anything else must have its form.
+fn served(cases: &Value) -> Result<BTreeMap<String, Served>, String> {
+    let told = |case: &'_ Value, key: &str| case.get(key).filter(|value| !value.is_null()).cloned();
+    let cases = cases.as_object().ok_or("`cases` is no mapping by case id")?;
+    let of = |case: &Value| {
+        case.as_object()?;
+        Some(Served {
+            pages: match told(case, "pages") {
+                None => None,
+                Some(pages) => Some(pages.as_u64()?),
+            },
+            timesteps: match told(case, "timesteps") {
+                None => None,
+                Some(numbers) => Some(numbers.as_array()?.iter().map(Value::as_u64).collect::<Option<_>>()?),
+            },
+            commit: match told(case, "commit") {
+                None => None,
+                Some(commit) => Some(commit.as_str()?.to_owned()),
+            },
+        })
     };
-    cases.iter().map(|(id, case)| (id.clone(), of(case))).collect()
+    let nonsense = |id: &str| format!("of the case `{}` it says what is no state of a case", crate::names::shown(id));
+    cases.iter().map(|(id, case)| of(case).map(|case| (id.clone(), case)).ok_or_else(|| nonsense(id))).collect()
 }
 
 /// The hits in an answer of MCP: one JSON document, or one event that holds it.
@@ -245,6 +266,25 @@ mod tests {
         assert_eq!(hits(&answer(fault)).expect_err("a fault"), "Error executing tool");
         for nonsense in ["", "{", "[]", "{\"result\":{}}", "data: 7"] {
             assert!(hits(&answer(nonsense)).is_err(), "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn what_health_says_of_cases_has_its_form_or_is_a_fault() {
+        let read = served(&json!({"a": {"pages": 2, "timesteps": [1, 2], "commit": "c"}, "b": {"commit": null}}));
+        let read = read.expect("well formed");
+        assert_eq!(read["a"], Served { pages: Some(2), timesteps: Some(vec![1, 2]), commit: Some("c".into()) });
+        assert_eq!(read["b"], Served::default());
+        for nonsense in [
+            json!("x"),
+            json!([]),
+            json!({"a": 1}),
+            json!({"a": {"pages": -1}}),
+            json!({"a": {"timesteps": {"1": 2}}}),
+            json!({"a": {"timesteps": [1, "2"]}}),
+            json!({"a": {"commit": 7}}),
+        ] {
+            assert!(served(&nonsense).is_err(), "{nonsense}");
         }
     }
 

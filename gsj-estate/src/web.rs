@@ -20,6 +20,8 @@ pub(crate) struct Web {
     runtime: tokio::runtime::Runtime,
     client: reqwest::Client,
     patience: Duration,
+    /// When every call ends, whatever state it is in.
+    deadline: Option<Instant>,
 }
 
 /// One call.
@@ -92,7 +94,12 @@ impl Web {
             .enable_all()
             .build()
             .map_err(|error| fault(format!("no runtime can be started: {error}")))?;
-        Ok(Self { runtime, client, patience })
+        Ok(Self { runtime, client, patience, deadline: None })
+    }
+
+    /// Ends all calls at a moment, bodies and further tries included.
+    pub(crate) fn until(self, deadline: Option<Instant>) -> Self {
+        Self { deadline, ..self }
     }
 
     /// Makes a call, again and again while the server cannot be reached or has trouble, until patience ends.
@@ -100,8 +107,9 @@ impl Web {
         let started = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
-            let done = self.runtime.block_on(self.once(call));
-            let last = started.elapsed() + pause > self.patience;
+            let done = self.runtime.block_on(self.in_time(call));
+            let late = self.deadline.is_some_and(|deadline| Instant::now() + pause >= deadline);
+            let last = late || started.elapsed() + pause > self.patience;
             match done {
                 Ok(answer) if last || ![429, 500, 502, 503, 504].contains(&answer.status) => return Ok(answer),
                 Err(what) if last => return Err(EstateError::Host { url: call.shown.to_owned(), what }),
@@ -109,6 +117,12 @@ impl Web {
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
+    }
+
+    async fn in_time(&self, call: &Call<'_>) -> Result<Answer, String> {
+        let Some(deadline) = self.deadline else { return self.once(call).await };
+        let late = |_| Err("did not answer in the time that was left".to_owned());
+        tokio::time::timeout_at(deadline.into(), self.once(call)).await.unwrap_or_else(late)
     }
 
     async fn once(&self, call: &Call<'_>) -> Result<Answer, String> {

@@ -87,7 +87,7 @@ pub(super) const RULES: &[Rule] = &[
         ..rule("yaml.forgejo", "4")
     },
     Rule {
-        meaning: "`mcp` is there and not a mapping of `url_base`",
+        meaning: "`mcp` is there and not a mapping of `url_base`, an http address that a host can have",
         why: "Absent it means that there is no retrieval service; present and empty it could mean that or a mistake.",
         hint: "give mcp the one key url_base, or drop mcp where there is no service",
         example: "mcp:\n--\nmcp:\n  url_base: http://mcp.invalid:8790",

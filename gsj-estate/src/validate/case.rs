@@ -6,7 +6,7 @@ use super::text::TextFault;
 use super::{prompts, read_yaml};
 use crate::corpus::{Case, Page, Timestep};
 use crate::files::{self, Kind};
-use crate::names::{self, shown};
+use crate::names::{self, page_file, shown};
 use crate::report::{Collector, Finding, Place};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -43,7 +43,8 @@ struct Step {
     pages: Option<BTreeSet<u32>>,
     /// By file name, so that findings come in the directory's order.
     faults: Vec<(String, PageFault)>,
-    differences: Vec<(u32, Difference)>,
+    /// By page, with the earlier timestep that has it.
+    differences: Vec<(u32, String, Difference)>,
     /// A directory that cannot be listed.
     unreadable: Option<(String, io::Error)>,
 }
@@ -124,14 +125,10 @@ fn read(place: &CasePlace, context: Context<'_>, found: &mut Collector) -> Optio
         }
     };
     let mut timesteps = BTreeMap::new();
-    let mut earlier: Option<String> = None;
     for step in steps {
         let place = Place::case(&place.id, split, &step.name);
-        let (number, name, has_pages) = (step.number, step.name.clone(), step.pages.is_some());
-        let prompts = step.report(&place, &format!("{home}/{name}"), earlier.as_deref(), context.skills, found);
-        if has_pages {
-            earlier = Some(name);
-        }
+        let number = step.number;
+        let prompts = step.report(&place, &format!("{home}/{}", place.where_), context.skills, found);
         if let Ok(number) = u32::try_from(number) {
             timesteps.insert(number, Timestep { prompts });
         }
@@ -155,7 +152,7 @@ fn metadata(path: &Path, place: &Place, found: &mut Collector) -> (Option<String
             Some(name @ ("title" | "notes")) => {
                 (value.at, format!("{name} must be a string, found {}", value.described()))
             }
-            _ => (key.at, format!("the key {} is not known; case.yaml takes title and notes", key.described())),
+            _ => (key.at, format!("there is no key {}; case.yaml takes title and notes", key.as_words())),
         };
         found.fail_at(place, at, "case.meta-shape", detail);
     }
@@ -212,7 +209,6 @@ impl Step {
         mut self,
         place: &Place,
         home: &str,
-        earlier: Option<&str>,
         skills: &BTreeMap<String, Vec<u8>>,
         found: &mut Collector,
     ) -> Vec<crate::corpus::Prompt> {
@@ -251,8 +247,8 @@ impl Step {
             }
             None => {}
         }
-        for (page, difference) in &self.differences {
-            differs(*page, difference, earlier.unwrap_or_default(), place, home, found);
+        for (page, earlier, difference) in &self.differences {
+            differs(*page, difference, earlier, place, home, found);
         }
         let mut prompts = Vec::new();
         if self.has_prompts {
@@ -282,32 +278,32 @@ fn compare_pages(
 ) -> Vec<Page> {
     let numbers: BTreeSet<u32> = steps.iter().filter_map(|step| step.pages.as_ref()).flatten().copied().collect();
     let last = steps.len().saturating_sub(1);
+    let names: Vec<String> = steps.iter().map(|step| step.name.clone()).collect();
     let mut whole = Vec::new();
     let mut path = String::new();
     let Room { now, before } = room;
     for page in numbers {
-        // Whether the timestep before has this page, as text.
-        let mut has_before = false;
+        // The nearest earlier timestep that has this page, as text; others may lie between, which the census tells.
+        let mut earlier: Option<usize> = None;
         for (index, step) in steps.iter_mut().enumerate() {
             let Some(pages) = &mut step.pages else { continue };
             if !pages.contains(&page) {
-                has_before = false;
                 continue;
             }
             path.clear();
-            path.extend([step.name.as_str(), "/pages/", &names::page_file(page)]);
-            let loaded =
-                files::open_at(directory, &path).and_then(|file| now.load(file, has_before.then_some(&*before)));
+            path.extend([step.name.as_str(), "/pages/", &page_file(page)]);
+            let loaded = files::open_at(directory, &path).and_then(|file| now.load(file, earlier.map(|_| &*before)));
             let fault = match loaded {
                 Ok(Ok(loaded)) => {
                     if let Loaded::Differs(difference) = loaded {
-                        step.differences.push((page, difference));
+                        let earlier = earlier.and_then(|index| names.get(index)).cloned().unwrap_or_default();
+                        step.differences.push((page, earlier, difference));
                     }
                     if wanted && index == last {
                         whole.push(Page { number: page, path: place.path.join(&path), sha256: now.sha256() });
                     }
                     std::mem::swap(now, before);
-                    has_before = true;
+                    earlier = Some(index);
                     continue;
                 }
                 Ok(Err(fault)) => PageFault::Text(fault),
@@ -317,8 +313,7 @@ fn compare_pages(
             if matches!(fault, PageFault::Text(_)) {
                 pages.remove(&page);
             }
-            step.faults.push((names::page_file(page), fault));
-            has_before = false;
+            step.faults.push((page_file(page), fault));
         }
     }
     whole
@@ -331,7 +326,7 @@ fn differs(page: u32, difference: &Difference, earlier: &str, place: &Place, hom
         "case {} page {page} is not the same in {earlier} ({was}) and {} ({is}){unseen}",
         place.scope, place.where_
     );
-    let place = place.of_file(format!("{home}/pages/{}", names::page_file(page)));
+    let place = place.of_file(format!("{home}/pages/{}", page_file(page)));
     match difference.at {
         Some(at) => found.fail_at(&place, at, "page.prefix", detail),
         None => found.fail(&place, "page.prefix", detail),

@@ -3,7 +3,7 @@
 use super::{read_text, read_yaml, settings};
 use crate::corpus::{Settings, Split};
 use crate::files::{self, Entry, Kind};
-use crate::names::{is_case_id, is_token, shown};
+use crate::names::{LONGEST_CASE_ID, is_case_id, is_token, shown};
 use crate::report::{Collector, Place};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -33,7 +33,8 @@ pub(super) fn check(root: &Path, found: &mut Collector) -> Option<Level> {
     let entries = match files::list(root) {
         Ok(entries) => entries,
         Err(error) => {
-            found.unreadable(&Place::corpus("(root)"), "", &error);
+            let detail = format!("the corpus folder {} cannot be read: {error}", shown(&root.to_string_lossy()));
+            found.fail(&Place::corpus("(root)"), "io.unreadable", detail);
             return None;
         }
     };
@@ -255,6 +256,14 @@ fn cases_of(
             }
             Kind::Link => {
                 Some(("case.id", format!("{name}/cases/{id} is a symbolic link; a case is a directory of its own")))
+            }
+            Kind::Directory if entry.name.len() > LONGEST_CASE_ID => {
+                let detail = format!(
+                    "{name}/cases/{id}: a case id has at most {LONGEST_CASE_ID} characters, so that its repositories' \
+                     names fit; this has {}",
+                    entry.name.len()
+                );
+                Some(("case.id", detail))
             }
             Kind::Directory if !is_case_id(&entry.name) => Some((
                 "case.id",

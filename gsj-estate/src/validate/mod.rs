@@ -13,6 +13,7 @@ pub use watch::Watch;
 use crate::corpus::{Case, Corpus};
 use crate::error::EstateError;
 use crate::files;
+use crate::names::printable;
 use crate::report::{At, Collector, Place, Report, below};
 use crate::yaml::{self, Node};
 use case::{Checked, Context};
@@ -88,7 +89,11 @@ fn walk(
     }
     if let Some(only) = only {
         let seen: BTreeSet<&str> = places.iter().filter(|place| place.counted).map(|place| place.id.as_str()).collect();
-        let unknown: Vec<String> = only.iter().filter(|id| !seen.contains(id.as_str())).cloned().collect();
+        let unknown: Vec<String> = only
+            .iter()
+            .filter(|id| !seen.contains(id.as_str()))
+            .map(|id| if id.is_empty() { "of an empty name".to_owned() } else { printable(id) })
+            .collect();
         // A fault of the tree wins over a name that may be unknown because of it.
         if !unknown.is_empty() && found.failed() == 0 {
             return Err(EstateError::UnknownCases { root: root.to_owned(), cases: unknown });

@@ -3,13 +3,22 @@
 use super::read_yaml;
 use crate::corpus::{Prompt, PromptSource};
 use crate::names::{TOKEN, is_token, shown};
-use crate::report::{Collector, Place};
+use crate::report::{At, Collector, Place};
 use crate::yaml::{Node, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A fault of one entry: the rule, the key whose value is at fault if one is, and what to say after the entry's index.
-type Fault = (&'static str, Option<&'static str>, String);
+/// A fault of one entry: the rule, what of the entry is at fault, and what to say after the entry's index.
+type Fault = (&'static str, Part, String);
+
+/// What of an entry is at fault.
+enum Part {
+    Whole,
+    /// The value of a key, or the entry where it has none.
+    Value(&'static str),
+    /// A key.
+    Key(At),
+}
 
 pub(super) fn read(
     path: &Path,
@@ -34,13 +43,17 @@ pub(super) fn read(
             None => Ok(prompt),
             Some(first) => {
                 let detail = format!("the id `{}` stands in prompts[{first}] already", shown(&prompt.id));
-                Err(("prompts.dup", Some("id"), detail))
+                Err(("prompts.dup", Part::Value("id"), detail))
             }
         });
         match checked {
             Ok(prompt) => prompts.push(prompt),
-            Err((rule, key, detail)) => {
-                let at = key.and_then(|key| entry.get(key)).unwrap_or(entry).at;
+            Err((rule, part, detail)) => {
+                let at = match part {
+                    Part::Whole => entry.at,
+                    Part::Value(key) => entry.get(key).unwrap_or(entry).at,
+                    Part::Key(at) => at,
+                };
                 found.fail_at(place, at, rule, format!("prompts[{index}]: {detail}"));
             }
         }
@@ -52,7 +65,7 @@ pub(super) fn read(
 fn entries(node: &Node) -> Result<&[Node], (&Node, String)> {
     let members = node.map().ok_or_else(|| (node, node.described()))?;
     if let Some((key, _)) = members.iter().find(|(key, _)| key.text() != Some("prompts")) {
-        return Err((key, format!("the key {}", key.described())));
+        return Err((key, format!("the key {}", key.as_words())));
     }
     let prompts = node.get("prompts").ok_or_else(|| (node, node.described()))?;
     match &*prompts.value {
@@ -63,7 +76,7 @@ fn entries(node: &Node) -> Result<&[Node], (&Node, String)> {
 
 fn check(entry: &Node, skills: &BTreeMap<String, Vec<u8>>) -> Result<Prompt, Fault> {
     let Some(members) = entry.map() else {
-        return Err(("prompts.item-mapping", None, format!("must be a mapping, found {}", entry.described())));
+        return Err(("prompts.item-mapping", Part::Whole, format!("must be a mapping, found {}", entry.described())));
     };
     let source = entry.get("source");
     let keys: &[&str] = match source.and_then(Node::text) {
@@ -71,22 +84,26 @@ fn check(entry: &Node, skills: &BTreeMap<String, Vec<u8>>) -> Result<Prompt, Fau
         Some("free") => &["id", "source", "text"],
         _ => {
             let found = source.map_or_else(|| "nothing".to_owned(), Node::described);
-            return Err(("prompts.source", Some("source"), format!("source must be skill or free, found {found}")));
+            return Err((
+                "prompts.source",
+                Part::Value("source"),
+                format!("source must be skill or free, found {found}"),
+            ));
         }
     };
     let listed = keys.join(", ");
     if let Some((key, _)) = members.iter().find(|(key, _)| !key.text().is_some_and(|name| keys.contains(&name))) {
-        return Err(("prompts.keys", None, format!("has the key {}; it takes {listed}", key.described())));
+        return Err(("prompts.keys", Part::Key(key.at), format!("has the key {}; it takes {listed}", key.as_words())));
     }
     if let Some(missing) = keys.iter().find(|key| entry.get(key).is_none()) {
-        return Err(("prompts.keys", None, format!("has no key {missing}; it takes {listed}")));
+        return Err(("prompts.keys", Part::Whole, format!("has no key {missing}; it takes {listed}")));
     }
     let described = |key| entry.get(key).map_or_else(|| "nothing".to_owned(), Node::described);
     let string = |key| entry.get(key).and_then(Node::text).filter(|text| !text.is_empty());
     let Some(id) = string("id") else {
         return Err((
             "prompts.id-string",
-            Some("id"),
+            Part::Value("id"),
             format!("id must be a string that is not empty, found {}", described("id")),
         ));
     };
@@ -105,15 +122,23 @@ fn skill(
     skills: &BTreeMap<String, Vec<u8>>,
 ) -> Result<PromptSource, Fault> {
     let Some(name) = name.filter(|name| is_token(name)) else {
-        return Err(("prompts.skill-name", Some("name"), format!("name must be a skill's name, found {described}")));
+        return Err((
+            "prompts.skill-name",
+            Part::Value("name"),
+            format!("name must be a skill's name, found {described}"),
+        ));
     };
     if id != format!("skill:{name}") {
-        return Err(("prompts.skill-id", Some("id"), format!("id must be `skill:{name}`, found `{}`", shown(id))));
+        return Err((
+            "prompts.skill-id",
+            Part::Value("id"),
+            format!("id must be `skill:{name}`, found `{}`", shown(id)),
+        ));
     }
     if !skills.contains_key(name) {
         return Err((
             "prompts.skill-unresolved",
-            Some("name"),
+            Part::Value("name"),
             format!("skill `{name}` has no card skills/{name}/SKILL.md"),
         ));
     }
@@ -124,17 +149,17 @@ fn free(id: &str, text: Option<&str>, described: &str) -> Result<PromptSource, F
     let Some(text) = text else {
         return Err((
             "prompts.text",
-            Some("text"),
+            Part::Value("text"),
             format!("text must be a string that is not empty, found {described}"),
         ));
     };
     if text.contains('\0') {
-        return Err(("prompts.text", Some("text"), "text holds a NUL character, which is no text".to_owned()));
+        return Err(("prompts.text", Part::Value("text"), "text holds a NUL character, which is no text".to_owned()));
     }
     if !id.strip_prefix("free:").is_some_and(is_token) {
         return Err((
             "prompts.free-id",
-            Some("id"),
+            Part::Value("id"),
             format!("id must be `free:` and a slug ({TOKEN}), found `{}`", shown(id)),
         ));
     }

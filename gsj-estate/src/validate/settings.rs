@@ -1,5 +1,6 @@
 //! The keys of `corpus.yaml` (`corpus.md` section 4).
 
+use crate::address;
 use crate::corpus::Settings;
 use crate::identity::{self, Identity};
 use crate::names::{TOKEN, is_owner, is_token, shown};
@@ -26,7 +27,7 @@ pub(super) fn check(node: &Node, place: &Place, found: &mut Collector) -> Option
                 place,
                 key.at,
                 "yaml.unknown-key",
-                format!("the key {} is not known; known are {}", key.described(), KEYS.join(", ")),
+                format!("there is no key {}; known are {}", key.as_words(), KEYS.join(", ")),
             ),
         }
     }
@@ -101,7 +102,7 @@ fn exactly<'a, const N: usize>(
     let before = found.failed();
     for (key, _) in members {
         if !key.text().is_some_and(|name| keys.contains(&name)) {
-            let detail = format!("{section} has the key {}; it takes {listed}", key.described());
+            let detail = format!("{section} has the key {}; it takes {listed}", key.as_words());
             found.fail_at(place, key.at, rule, detail);
         }
     }
@@ -124,53 +125,34 @@ fn exactly<'a, const N: usize>(
 
 fn forgejo(node: Option<&Node>, place: &Place, found: &mut Collector) -> Option<String> {
     let [value] = exactly(node, "forgejo", ["base_url"], "yaml.forgejo", place, found)?;
-    let url = value.text().unwrap_or_default().trim_end_matches('/');
-    if let Some(what) = url_fault(url) {
-        let detail = format!("forgejo.base_url: {} {what}", harmless(url));
-        found.fail_at(place, value.at, "yaml.forgejo", detail);
-        return None;
-    }
+    let url = address(value, "forgejo.base_url", &["http", "https", "file"], "yaml.forgejo", place, found)?;
     Some(url.to_owned())
-}
-
-fn url_fault(url: &str) -> Option<&'static str> {
-    let Some((scheme, _)) = url.split_once("://") else {
-        return Some("has no scheme: write http://, https:// or file://");
-    };
-    if !["http", "https", "file"].contains(&scheme) {
-        return Some("has another scheme than http, https or file");
-    }
-    if url.chars().any(|character| character.is_control() || character.is_whitespace()) {
-        return Some("holds a blank or control character");
-    }
-    if authority(url).contains('@') {
-        return Some(CREDENTIAL);
-    }
-    (scheme != "file" && authority(url).is_empty()).then_some("names no host")
-}
-
-const CREDENTIAL: &str = "holds user information, and credentials have no place in a corpus";
-
-/// What stands between the scheme and the path.
-fn authority(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.split(['/', '?', '#']).next().unwrap_or_default()
-}
-
-/// A URL as a message shows it: not at all where it may hold a secret.
-fn harmless(url: &str) -> String {
-    if url.contains('@') { "its value".to_owned() } else { format!("`{}`", shown(url)) }
 }
 
 fn mcp(node: &Node, place: &Place, found: &mut Collector) -> Option<Option<String>> {
     let Some(section) = node.get("mcp") else { return Some(None) };
     let [value] = exactly(Some(section), "mcp", ["url_base"], "yaml.mcp", place, found)?;
-    let url = value.text().unwrap_or_default().trim_end_matches('/');
-    if authority(url).contains('@') {
-        found.fail_at(place, value.at, "yaml.mcp", format!("mcp.url_base: {} {CREDENTIAL}", harmless(url)));
+    let url = address(value, "mcp.url_base", &["http", "https"], "yaml.mcp", place, found)?;
+    Some(Some(url.to_owned()))
+}
+
+/// An address without slashes at its end.
+fn address<'a>(
+    value: &'a Node,
+    key: &str,
+    schemes: &[&str],
+    rule: &'static str,
+    place: &Place,
+    found: &mut Collector,
+) -> Option<&'a str> {
+    let url = value.text().unwrap_or_default();
+    if let Some(what) = address::fault(url, schemes) {
+        // It is not shown at all where it may hold a secret.
+        let shown = if url.contains('@') { "its value".to_owned() } else { format!("`{}`", shown(url)) };
+        found.fail_at(place, value.at, rule, format!("{key}: {shown} {what}"));
         return None;
     }
-    Some(Some(url.to_owned()))
+    Some(url.trim_end_matches('/'))
 }
 
 fn git(node: Option<&Node>, place: &Place, found: &mut Collector) -> Option<Identity> {
@@ -195,7 +177,7 @@ fn git(node: Option<&Node>, place: &Place, found: &mut Collector) -> Option<Iden
     let parsed = identity::date(text);
     if parsed.is_none() {
         let detail = format!(
-            "git.date: `{}` is no date with time and offset since 1970, such as 2026-01-01T00:00:00 +0000",
+            "git.date: `{}` is no date with time and offset that git reads, from 1970 to 2099, such as 2026-01-01T00:00:00 +0000",
             shown(text)
         );
         found.fail_at(place, date.at, "yaml.git", detail);

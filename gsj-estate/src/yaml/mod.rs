@@ -88,6 +88,7 @@ impl Node {
     pub(crate) fn described(&self) -> String {
         match &*self.value {
             Value::Null(written) if written.is_empty() => "nothing".into(),
+            Value::Null(written) if written.eq_ignore_ascii_case("null") => format!("a bare `{written}`"),
             Value::Null(written) => format!("`{}`, which is null", shown(written)),
             Value::Text(text) if text.is_empty() => "an empty string".into(),
             Value::Text(text) => format!("`{}`", shown(text)),
@@ -97,6 +98,19 @@ impl Node {
             }
             Value::List(items) => format!("a list of {}", items.len()),
             Value::Map(members) => format!("a mapping of {}", members.len()),
+        }
+    }
+
+    /// A key for a message that does not want it: quotes would not make it right, and what else it is read as matters
+    /// only where the two versions differ.
+    pub(crate) fn as_words(&self) -> String {
+        if let Value::Ambiguous { written, old, new } = &*self.value {
+            return format!("`{}`, which YAML 1.1 reads as {old} and YAML 1.2 as {new}", shown(written));
+        }
+        match self.as_key() {
+            Some((_, "")) => "(empty)".into(),
+            Some((_, words)) => format!("`{}`", shown(words)),
+            None => self.described(),
         }
     }
 
@@ -116,6 +130,10 @@ impl Node {
 pub(crate) fn parse(text: &str) -> Result<Option<Node>, Fault> {
     // Read and dropped, as both versions have it at the beginning of a file.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    // The parser would drop another.
+    if text.starts_with('\u{feff}') {
+        return Err(Fault { what: "begins with more than one byte order mark".into(), at: At::START });
+    }
     if let Some((at, character)) = text.char_indices().find(|(_, character)| !is_plain(*character)) {
         let code = u32::from(character);
         let what = if matches!(character, '\u{85}' | '\u{2028}' | '\u{2029}') {
@@ -130,9 +148,10 @@ pub(crate) fn parse(text: &str) -> Result<Option<Node>, Fault> {
     }
     let mut builder = Builder::default();
     for event in Parser::new_from_str(text) {
-        let (event, span) = event.map_err(|error| Fault {
-            what: format!("is not YAML: {}", shown(&error.info())),
-            at: at(error.marker().line(), error.marker().col()),
+        let (event, span) = event.map_err(|error| {
+            let (info, said) = (error.info().to_string(), at(error.marker().line(), error.marker().col()));
+            let at = if info.contains("tab") { tab_in_front(text, said.line).unwrap_or(said) } else { said };
+            Fault { what: format!("is not YAML: {}", shown(&info)), at }
         })?;
         let event = match event {
             // The parser calls what is left out by a word that nobody wrote.
@@ -152,6 +171,18 @@ pub(crate) fn parse(text: &str) -> Result<Option<Node>, Fault> {
         builder.take(event, at(span.start.line(), span.start.col()))?;
     }
     Ok(builder.root.map(|part| part.node))
+}
+
+/// The tab that indents a line or the next that is not blank: the parser finds it where the text before it ended.
+fn tab_in_front(text: &str, line: usize) -> Option<At> {
+    let joined = text.replace("\r\n", "\n");
+    let (number, found) = (1..)
+        .zip(joined.split(['\n', '\r']))
+        .skip(line.saturating_sub(1))
+        .filter(|(_, text)| !text.trim().is_empty())
+        .take(2)
+        .find(|(_, text)| text[..text.len() - text.trim_start().len()].contains('\t'))?;
+    Some(At { line: number, column: found.chars().take_while(|character| *character != '\t').count() + 1 })
 }
 
 /// The parser counts lines from 1 and columns from 0.
@@ -283,7 +314,7 @@ fn members(items: Vec<Node>) -> Result<Vec<(Node, Node)>, Fault> {
             return Err(Fault { what: format!("has {} where a key must stand", key.described()), at: key.at });
         };
         if let Some(first) = seen.insert(name, key.at.line) {
-            let what = format!("has the key {} twice, first in line {first}", key.described());
+            let what = format!("has the key {} twice, first in line {first}", key.as_words());
             return Err(Fault { what, at: key.at });
         }
     }
@@ -423,7 +454,7 @@ mod tests {
         for word in ["~", "null", "Null", "NULL", "!!null x"] {
             assert!(matches!(value(word), Value::Null(_)), "{word}: {:?}", value(word));
         }
-        assert_eq!(described("~"), "`~`, which is null");
+        assert_eq!((described("~"), described("null")), ("`~`, which is null".into(), "a bare `null`".into()));
         for text in ["---\n", "!!null\n", "&a\n"] {
             assert_eq!(described(text), "nothing");
         }
@@ -472,6 +503,9 @@ mod tests {
         assert!(fault("? [a]\n: b\n").2.contains("where a key must stand"));
         assert!(parse("a: !custom x\n").is_err());
         assert!(parse("a: !!binary aGk=\n").is_err());
+        assert_eq!(fault("\u{feff}\u{feff}a: 1\n").2, "begins with more than one byte order mark");
+        assert_eq!((fault("a: 1\rb:\r  c: x\r\td: y\r").0, fault("a: 1\rb:\r  c: x\r\td: y\r").1), (4, 1));
+        assert_eq!((fault("b:\r\n  - c\r\n  \t- d: y\r\n").0, fault("a: 1\nb: word\n\n \tc: y\n").0), (3, 4));
         assert!(parse("a: [\n").is_err());
         assert!(parse("---\na: 1\n...\n").is_ok());
     }

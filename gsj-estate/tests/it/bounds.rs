@@ -338,3 +338,78 @@ fn what_cannot_be_read_is_a_finding_and_the_rest_is_checked() {
         assert!(first.detail.contains("ermission"), "{first}");
     }
 }
+
+/// What each change of the sound corpus is told as: the rule, a part of the words, and the place.
+#[test]
+fn faults_are_told_at_their_place_and_with_their_names() {
+    const PROMPTS: &str = "train/cases/mill/timestep-1/prompts.yaml";
+    let yaml = |more: &str| {
+        format!(
+            "name: mill\nowner: team\nforgejo: {{base_url: \"https://git.invalid\"}}\n\
+             git: {{name: team, email: e@team.invalid, date: \"2026-03-01T10:00:00Z\"}}\nsandbox_image: box\n{more}"
+        )
+    };
+    let long = format!("train/cases/{}/timestep-1/pages/page_0001.md", "x".repeat(238));
+    type Row<'a> = (&'a str, Vec<u8>, &'a str, &'a str, Option<(usize, usize)>);
+    let table: Vec<Row<'_>> = vec![
+        (
+            PROMPTS,
+            b"prompts:\n  - {id: x, source: skill, name: read, more: 1}\n".into(),
+            "prompts.keys",
+            "`more`",
+            Some((2, 40)),
+        ),
+        (PROMPTS, b"prompts: []\n1: x\n".into(), "prompts.shape", "the key `1`", Some((2, 1))),
+        (
+            "corpus.yaml",
+            yaml("<<: {a: b}\n").into(),
+            "yaml.unknown-key",
+            "there is no key `<<`, which YAML 1.1 reads as a merge key and YAML 1.2 as text;",
+            Some((6, 1)),
+        ),
+        ("corpus.yaml", yaml("mcp: null\n").into(), "yaml.mcp", "found a bare `null`", Some((6, 6))),
+        ("corpus.yaml", yaml("mcp: {url_base: /}\n").into(), "yaml.mcp", "`/` has no scheme", Some((6, 17))),
+        ("corpus.yaml", yaml("mcp: {url_base: \"ssh://h\"}\n").into(), "yaml.mcp", "another scheme", Some((6, 17))),
+        ("corpus.yaml", format!("\u{feff}\u{feff}{}", yaml("")).into(), "yaml.syntax", "byte order mark", Some((1, 1))),
+        (
+            "corpus.yaml",
+            [yaml("").replace('\n', "\r").as_bytes(), b"x: caf\xe9\r"].concat(),
+            "yaml.utf8",
+            "UTF-8",
+            Some((6, 7)),
+        ),
+        (&long, b"one\n".into(), "case.id", "at most 237", None),
+    ];
+    for (path, content, rule, words, place) in table {
+        let root = corpus();
+        fs::create_dir_all(root.path().join(path).parent().expect("below")).expect("creates");
+        fs::write(root.path().join(path), &content).expect("writes");
+        let report = validate(root.path());
+        let failures: Vec<_> = report.failures().collect();
+        assert_eq!(rules(&report), [rule], "{}: {failures:?}", String::from_utf8_lossy(&content));
+        assert!(failures[0].detail.contains(words), "{words}: {failures:?}");
+        assert_eq!(failures[0].line.zip(failures[0].column), place, "{failures:?}");
+    }
+}
+
+#[test]
+fn pages_are_compared_across_a_timestep_that_lacks_them() {
+    for middle in [&b""[..], b"\xff\n"] {
+        let root = corpus();
+        let case = root.path().join("train/cases/mill");
+        for (timestep, page, text) in
+            [(2, 2, &b"two\n"[..]), (3, 1, b"changed\n"), (3, 2, b"two\n"), (3, 3, b"three\n")]
+        {
+            let folder = case.join(format!("timestep-{timestep}/pages"));
+            fs::create_dir_all(&folder).expect("creates");
+            fs::write(folder.join(format!("page_000{page}.md")), text).expect("writes");
+        }
+        if !middle.is_empty() {
+            fs::write(case.join("timestep-2/pages/page_0001.md"), middle).expect("writes");
+        }
+        let report = validate(root.path());
+        let prefix = report.failures().find(|finding| finding.rule == "page.prefix").expect("all findings in one run");
+        assert!(prefix.detail.contains("timestep-1 (") && prefix.detail.contains("timestep-3 ("), "{prefix}");
+        assert!(report.failures().any(|finding| finding.rule == "page.census"));
+    }
+}

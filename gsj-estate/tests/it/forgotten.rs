@@ -83,3 +83,34 @@ fn a_part_of_an_estate_keeps_the_rest_of_the_lock() {
     options.owner_override = Some("gsj-prod".into());
     assert!(scaffold(&corpus, &options).is_err(), "one estate has one owner");
 }
+
+#[test]
+fn repositories_of_the_owner_before_are_told_and_left() {
+    for overridden in [false, true] {
+        let (root, base) = (synthetic(2), TempDir::new().expect("folder"));
+        build(root.path(), base.path(), Recipe::Sealed);
+        let mut options = ScaffoldOptions::folder(base.path(), Recipe::Sealed);
+        if overridden {
+            options.owner_override = Some("second".into());
+        } else {
+            let settings = root.path().join("corpus.yaml");
+            let text = fs::read_to_string(&settings).expect("reads");
+            fs::write(&settings, text.replace("gsj-staging", "second")).expect("writes");
+        }
+        let corpus = Corpus::read(root.path()).expect("passes");
+        options.dry_run = true;
+        let told = scaffold(&corpus, &options).expect("builds").forgotten;
+        options.dry_run = false;
+        let forgotten = scaffold(&corpus, &options).expect("scaffolds").forgotten;
+        assert_eq!(told, forgotten, "a dry run tells what a run does");
+        let names: Vec<String> = forgotten
+            .iter()
+            .map(|one| one.url.split("/gsj-staging/").nth(1).expect("of the owner before").into())
+            .collect();
+        assert_eq!(names, ["case_0000.git", "case_0000.full.git", "case_0001.git", "case_0001.full.git"]);
+        assert!(forgotten.iter().all(|one| !one.removed && one.why.as_ref().expect("why").contains("`gsj-staging`")));
+        assert!(base.path().join("gsj-staging/case_0000.git").exists());
+        assert!(base.path().join("second/case_0000.git").exists());
+        assert!(scaffold(&corpus, &options).expect("scaffolds").forgotten.is_empty(), "the lock has forgotten them");
+    }
+}

@@ -181,7 +181,7 @@ fn a_service_that_cannot_be_asked_is_a_finding_or_an_error_and_no_crash() {
     assert!(!ingest(root.path(), &running.asked(1)).expect("indexes").by_commit, "the reference tells no commits");
     set(json!({"state": "ready", "cases": {"case_0000": {"pages": 6, "commit": "0"}}}));
     let mut hasty = running.asked(1);
-    hasty.timeout = Duration::from_millis(50);
+    hasty.timeout = Duration::from_secs(2);
     let error = ingest(root.path(), &hasty).expect_err("it stays behind");
     assert!(error.to_string().contains("1 of 1") && error.to_string().contains("case_0000"), "{error}");
     set(json!([1, 2]));
@@ -192,4 +192,60 @@ fn a_service_that_cannot_be_asked_is_a_finding_or_an_error_and_no_crash() {
     let found = failing(root.path(), base.path(), gone.clone());
     assert!(found.iter().any(|finding| finding.starts_with("verify.mcp (corpus) mcp")), "{found:?}");
     assert!(ingest(root.path(), &gone).expect_err("nobody is there").is_remote());
+}
+
+/// Whatever it answers, an ingest is over when its time is; what is left of it here would be minutes.
+#[test]
+fn an_ingest_ends_in_time_whatever_the_service_does() {
+    let (root, base) = (synthetic(1), TempDir::new().expect("folder"));
+    build(root.path(), base.path(), Recipe::Sealed);
+    let runtime = Runtime::new().expect("a runtime");
+    let endless = || async {
+        let pieces = futures_util::stream::unfold((), |()| async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            Some((Ok::<_, std::io::Error>("x"), ()))
+        });
+        axum::body::Body::from_stream(pieces).into_response()
+    };
+    let routes = [
+        Router::new().route("/health", axum::routing::get(|| async { StatusCode::INTERNAL_SERVER_ERROR })),
+        Router::new().route("/health", axum::routing::get(endless)),
+        Router::new().route("/health", axum::routing::get(std::future::pending::<StatusCode>)),
+    ];
+    for router in routes {
+        let router = router.route("/admin/reindex", axum::routing::post(|| async { StatusCode::ACCEPTED }));
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("binds");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        runtime.spawn(async move { axum::serve(listener, router).await });
+        let mut service = Service::new(&url, secret(1), Arc::new(|| NOW)).expect("an address");
+        service.timeout = Duration::from_millis(500);
+        service.patience = Duration::from_secs(3600);
+        let (root, (done, ended)) = (root.path().to_owned(), std::sync::mpsc::channel());
+        std::thread::spawn(move || done.send(ingest(&root, &service)));
+        let error = ended.recv_timeout(Duration::from_secs(45)).expect("it ends").expect_err("it was never ready");
+        assert!(error.is_remote(), "{error}");
+    }
+}
+
+#[test]
+fn details_of_cases_that_make_no_sense_or_leave_cases_out_are_no_success() {
+    let (root, base) = (synthetic(2), TempDir::new().expect("folder"));
+    build(root.path(), base.path(), Recipe::Sealed);
+    let running = Running::start(base.path(), &["started"]);
+    let mut service = running.asked(1);
+    service.timeout = Duration::from_secs(2);
+    for (cases, words) in [
+        (json!("x"), "cannot be understood"),
+        (json!({"case_0000": 1}), "`case_0000`"),
+        (json!({"case_0000": {"pages": 6}}), "1 of 2 cases are not served at all: case_0001"),
+    ] {
+        *running.shared.health.lock().expect("not poisoned") = Some(json!({"state": "ready", "cases": cases}));
+        let error = ingest(root.path(), &service).expect_err("no success");
+        assert!(error.is_remote() && error.to_string().contains(words), "{error}");
+    }
+    *running.shared.health.lock().expect("not poisoned") = Some(json!({"state": "indexing"}));
+    let error = ingest(root.path(), &service).expect_err("never ready");
+    assert!(error.to_string().ends_with("it is `indexing`"), "{error}");
+    *running.shared.health.lock().expect("not poisoned") = Some(json!({"state": "ready"}));
+    assert_eq!(ingest(root.path(), &service).expect("ready").cases, 0, "nothing is claimed that was not told");
 }
