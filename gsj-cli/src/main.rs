@@ -38,9 +38,9 @@ fn main() -> ExitCode {
         Ok(matches) => matches,
         Err(error) => {
             let code = u8::try_from(error.exit_code()).unwrap_or(2);
-            // Help and usage go where clap sends them; a closed pipe is no fault of ours.
-            drop(error.print());
-            return ExitCode::from(code);
+            // Help and usage go where clap sends them; help that was asked for and not shown is no success.
+            let code = if error.print().is_err() && code == 0 { 1 } else { code };
+            return shown(ExitCode::from(code));
         }
     };
     let cli = match Cli::from_arg_matches(&matches) {
@@ -52,10 +52,20 @@ fn main() -> ExitCode {
     };
     environment::start_tracing(cli.command.serves());
     environment::install_tls();
-    match cli.command.run() {
+    let code = match cli.command.run() {
         Ok(code) => code,
         Err(error) => report(&error),
+    };
+    shown(code)
+}
+
+/// The exit code, unless it says that all is well and what is well could not be shown.
+fn shown(code: ExitCode) -> ExitCode {
+    let Err(lost) = output::finish() else { return code };
+    if let Some(error) = lost {
+        error.print();
     }
+    if code == ExitCode::SUCCESS { ExitCode::from(1) } else { code }
 }
 
 fn report(error: &CliError) -> ExitCode {

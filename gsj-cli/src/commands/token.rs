@@ -89,13 +89,30 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads the signing secret from the variable of that name.
+/// Reads the secret of a service that runs from the variable of that name.
 pub(crate) fn secret(name: &str) -> Result<Secret, CliError> {
-    let value = environment::value(name).ok_or_else(|| {
-        CliError::usage(format!("the environment variable {name} is not set"))
-            .hint(format!("export {name}=$(head -c 32 /dev/urandom | base64)"))
-    })?;
-    Secret::new(value.into_bytes()).usage()
+    secret_or(
+        name,
+        &[
+            "it must be the secret that the service was started with; a fresh one fits none that runs".to_owned(),
+            format!(
+                "of an estate that `gsj estate up` made: export {name}=\"$(cat HOME/secret)\", HOME being its folder"
+            ),
+        ],
+    )
+}
+
+/// Reads the secret that a service is to be started with; any will do.
+pub(crate) fn secret_to_serve(name: &str) -> Result<Secret, CliError> {
+    secret_or(name, &[format!("export {name}=$(head -c 32 /dev/urandom | base64)")])
+}
+
+fn secret_or(name: &str, hints: &[String]) -> Result<Secret, CliError> {
+    let unset = || {
+        let error = CliError::usage(format!("the environment variable {name} is not set"));
+        hints.iter().fold(error, CliError::hint)
+    };
+    Secret::new(environment::value(name).ok_or_else(unset)?.into_bytes()).usage()
 }
 
 /// Draws a secret: 32 random bytes in hexadecimal.

@@ -177,3 +177,40 @@ fn a_watch_for_tools_ends_each_run_with_a_line_of_its_own() {
     assert_eq!(told, [r#"["other"]"#, "1", "false", "0", "2"]);
     assert_eq!(watching.end(Signal::TERM), Some(1), "the last verdict's");
 }
+
+#[test]
+fn a_result_that_cannot_be_written_is_no_success() {
+    let root = corpus();
+    let into = |path: &str| Stdio::from(fs::OpenOptions::new().write(true).open(path).unwrap());
+    for more in [&["--format", "human"][..], &["--format", "json"], &["--help"]] {
+        let ran = validate(root.path(), more).stdout(into("/dev/full")).stderr(Stdio::piped()).output().unwrap();
+        assert_eq!(ran.status.code(), Some(1), "{more:?}: {}", text(&ran));
+    }
+    let ran = validate(root.path(), &[]).stdout(into("/dev/full")).stderr(Stdio::piped()).output().unwrap();
+    assert!(text(&ran).contains("error: the result cannot be written to standard output"), "{}", text(&ran));
+
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let ran = validate(root.path(), &[]).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!((ran.status.code(), text(&ran).trim()), (Some(1), ""), "who went away is told nothing");
+    let nowhere = validate(Path::new("/nowhere"), &[]).stdout(into("/dev/full")).status().unwrap();
+    assert_eq!(nowhere.code(), Some(2), "what went wrong before says more");
+}
+
+#[test]
+fn a_watch_waits_for_a_folder_that_is_swapped() {
+    let home = tempfile::tempdir().unwrap();
+    let (root, aside) = (home.path().join("corpus"), home.path().join("aside"));
+    for (path, text) in FILES {
+        write(&root, path, text);
+    }
+    let (mut watching, mut lines) = Watching::start(&mut validate(&root, &["--watch", "--format", "human"]));
+    let mut until = |words: &str| assert!(lines.by_ref().any(|line| line.contains(words)), "no {words:?} came");
+    until("PASS: ");
+    fs::rename(&root, &aside).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert_eq!(watching.0.try_wait().unwrap(), None, "it goes on");
+    fs::rename(&aside, &root).unwrap();
+    until("PASS: ");
+    assert_eq!(watching.end(Signal::INT), Some(0));
+}

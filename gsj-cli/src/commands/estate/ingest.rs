@@ -61,8 +61,12 @@ pub(super) fn tell(
     match format {
         Format::Json => output::json(&done),
         Format::Human => {
-            let how = if done.by_commit { "by the lock's commits" } else { "(it does not tell by which commits)" };
-            output::line(&format!("{} {} cases served {how}", paint(GREEN, "indexed"), done.cases));
+            let what = match (done.cases, done.by_commit) {
+                (0, false) => "the service does not tell which cases it serves".to_owned(),
+                (cases, true) => format!("{cases} cases served by the lock's commits"),
+                (cases, false) => format!("{cases} cases served (it does not tell by which commits)"),
+            };
+            output::line(&format!("{} {what}", paint(GREEN, "indexed")));
         }
     }
     Ok(())

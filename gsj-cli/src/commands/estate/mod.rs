@@ -22,9 +22,7 @@ pub(crate) use taskbank::SplitArg;
 pub(crate) use up::become_server;
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Example:\n  gsj estate validate --corpus corpus\n  gsj estate scaffold --corpus corpus --base-url file:///srv/repos"
-)]
+#[command(after_help = "Example:\n  gsj estate validate --corpus corpus")]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,

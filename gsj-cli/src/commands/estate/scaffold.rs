@@ -1,5 +1,6 @@
 //! `gsj estate scaffold`: from a corpus to repositories and the lock.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -9,6 +10,9 @@ use super::place::{BuildArgs, CorpusArgs, HostArgs, LockArgs};
 use crate::error::{CliError, Context as _};
 use crate::output::{self, Format, FormatArg};
 use crate::terminal::{DIM, GREEN, paint, warn};
+
+/// How many repositories that stay are named for each reason.
+const NAMED: usize = 5;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  gsj estate scaffold --corpus corpus --base-url file:///srv/repos")]
@@ -67,9 +71,26 @@ pub(super) fn print(made: &Scaffolded, dry_run: bool, format: Format) {
             (_, None) => output::line(&format!("took away {}", one.url)),
             (_, Some(_)) => {}
         }
+    }
+    let mut kept: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for one in &made.forgotten {
         if let Some(why) = &one.why {
-            warn(&format!("{} left the corpus and its repository stays: {why}: {}", one.case_id, one.url));
+            kept.entry(why).or_default().push(&one.url);
         }
+    }
+    for (why, urls) in kept {
+        let named = urls.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+        let (count, more) = match urls.len() {
+            1 => ("a repository that the corpus gives no longer stays".to_owned(), String::new()),
+            many if many <= NAMED => {
+                (format!("{many} repositories that the corpus gives no longer stay"), String::new())
+            }
+            many => (
+                format!("{many} repositories that the corpus gives no longer stay"),
+                format!(" and {} more; --format json has them all", many - NAMED),
+            ),
+        };
+        warn(&format!("{count}: {why}: {named}{more}"));
     }
 }
 

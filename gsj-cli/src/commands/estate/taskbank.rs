@@ -12,9 +12,7 @@ use crate::output::{self, Format, FormatArg};
 use crate::terminal::{DIM, GREEN, paint};
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Example:\n  gsj estate taskbank --corpus corpus\n  gsj estate taskbank --corpus corpus --split eval --out eval.parquet"
-)]
+#[command(after_help = "Example:\n  gsj estate taskbank --corpus corpus --split eval --out eval.parquet")]
 pub(super) struct Args {
     /// The corpus folder.
     #[arg(long)]

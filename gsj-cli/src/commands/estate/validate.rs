@@ -21,9 +21,7 @@ const QUIET: Duration = Duration::from_millis(150);
 const SHARE: u32 = 20;
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Example:\n  gsj estate validate --corpus corpus\n  gsj estate validate --corpus corpus --only case_0001 --watch"
-)]
+#[command(after_help = "Example:\n  gsj estate validate --corpus corpus --watch")]
 pub(super) struct Args {
     #[command(flatten)]
     corpus: CorpusArgs,
@@ -52,13 +50,31 @@ fn verdict(report: &Report) -> ExitCode {
 async fn watch(mut watch: Watch, format: Format) -> Result<ExitCode, CliError> {
     let mut signals = Signals::new()?;
     let mut last: Option<ExitCode> = None;
-    loop {
+    let mut gone = false;
+    while !output::is_lost() {
         let started = Instant::now();
-        let mut changed = watch.poll().usage()?;
+        let mut changed = match watch.poll() {
+            Ok(changed) => changed,
+            // A folder that was there is waited for, as one that is being put in its place comes back.
+            Err(error @ EstateError::NoCorpus { .. }) if last.is_some() => {
+                if !std::mem::replace(&mut gone, true) {
+                    progress(&format!("{error} any more; waiting for it; Ctrl-C ends it"));
+                }
+                last = Some(ExitCode::from(2));
+                if signals.within(PAUSE).await {
+                    break;
+                }
+                continue;
+            }
+            Err(error) => return Err(error).usage(),
+        };
+        // What came back is told of also where it is as it was.
+        let back = std::mem::replace(&mut gone, false);
         let mut pause = PAUSE.max(started.elapsed() * SHARE);
         if last.is_some() && !changed.is_empty() {
             while !signals.within(QUIET).await {
-                let more = watch.poll().usage()?;
+                // A folder that goes now is told of at the next look.
+                let more = watch.poll().unwrap_or_default();
                 if more.is_empty() {
                     break;
                 }
@@ -67,7 +83,7 @@ async fn watch(mut watch: Watch, format: Format) -> Result<ExitCode, CliError> {
             changed.sort();
             changed.dedup();
         }
-        if !changed.is_empty() || last.is_none() {
+        if !changed.is_empty() || last.is_none() || back {
             match watch.validate() {
                 Ok(report) => {
                     match (format, last.is_some()) {
@@ -82,6 +98,7 @@ async fn watch(mut watch: Watch, format: Format) -> Result<ExitCode, CliError> {
                     CliError::from_error(crate::error::Kind::Usage, &error).print();
                     last = Some(ExitCode::from(2));
                 }
+                Err(EstateError::NoCorpus { .. }) if last.is_some() => continue,
                 Err(error) => return Err(error).usage(),
             }
             if format == Format::Human {
@@ -90,10 +107,11 @@ async fn watch(mut watch: Watch, format: Format) -> Result<ExitCode, CliError> {
             pause = PAUSE;
         }
         if signals.within(pause).await {
-            progress("stopped");
-            return Ok(last.unwrap_or(ExitCode::SUCCESS));
+            break;
         }
     }
+    progress("stopped");
+    Ok(last.unwrap_or(ExitCode::SUCCESS))
 }
 
 /// The end of one run in the JSON form of `--watch`, behind the findings.

@@ -114,7 +114,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
 }
 
 fn folder(corpus: &Path, args: &Args) -> Result<ExitCode, CliError> {
-    let secret = token::secret(args.secret_env.as_deref().unwrap_or(environment::TOKEN_SECRET))?;
+    let secret = token::secret_to_serve(args.secret_env.as_deref().unwrap_or(environment::TOKEN_SECRET))?;
     let tools = tools(args.tools_file.as_deref())?;
     let embedder = args.embeddings.embedder(args.index.is_some())?;
     let folder = Folder { corpus: corpus.to_owned(), index: args.index.clone(), embedder };
@@ -133,7 +133,7 @@ fn configured(file: &Path, args: &Args) -> Result<ExitCode, CliError> {
     if !unused.is_empty() {
         warn(&format!("{}: not used here: {}", file.display(), unused.join(", ")));
     }
-    let secret = token::secret(args.secret_env.as_deref().unwrap_or(&config.auth.token_secret_env))?;
+    let secret = token::secret_to_serve(args.secret_env.as_deref().unwrap_or(&config.auth.token_secret_env))?;
     let tools = tools(args.tools_file.as_deref().or(config.server.tools_file.as_deref()))?;
     let mut estate = Estate {
         hosted: config.hosted(),

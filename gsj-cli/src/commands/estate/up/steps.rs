@@ -148,7 +148,10 @@ impl Steps<'_> {
             match &one.why {
                 None => progress(&format!("took away {}", one.url)),
                 Some(why) => {
-                    warn(&format!("{} left the corpus and its repository stays: {why}: {}", one.case_id, one.url));
+                    warn(&format!(
+                        "the repository of {} stays, which the corpus gives no longer: {why}: {}",
+                        one.case_id, one.url
+                    ));
                 }
             }
         }
