@@ -69,7 +69,7 @@ impl Stand {
 
     /// `up` with nothing said but who answers.
     fn again(&self, yes: &[&str]) -> Output {
-        output(self.estate("up").args(yes).arg("--state").arg(&self.state))
+        output(self.estate("up").args(yes))
     }
 
     fn status(&self) -> (i32, Value) {

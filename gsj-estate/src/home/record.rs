@@ -31,6 +31,9 @@ pub struct Record {
     /// A folder with further agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents_dir: Option<PathBuf>,
+    /// The state folder that agents are installed in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<PathBuf>,
     /// The engine's tokenizer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<PathBuf>,
@@ -57,6 +60,7 @@ impl Default for Record {
             engine: None,
             agent: None,
             agents_dir: None,
+            state: None,
             tokenizer: None,
             listen: None,
             written: BTreeMap::new(),

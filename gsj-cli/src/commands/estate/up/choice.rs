@@ -96,7 +96,8 @@ impl Choice {
             agent: args.agent.clone().or_else(|| before.and_then(|b| b.agent.clone())).unwrap_or_else(|| "pi".into()),
             agents_dir: path(&args.agents_dir, before.and_then(|before| before.agents_dir.clone()))?,
             tokenizer: path(&args.tokenizer, before.and_then(|before| before.tokenizer.clone()))?,
-            state: absolute(&args.state.clone().unwrap_or_else(environment::state_dir))?,
+            state: path(&args.state, before.and_then(|before| before.state.clone()))?
+                .map_or_else(|| absolute(&environment::state_dir()), Ok)?,
             listen,
             listen_now: args.listen.is_some(),
         })
@@ -131,6 +132,7 @@ impl Choice {
         record.engine = Some(self.engine.clone());
         record.agent = Some(self.agent.clone());
         record.agents_dir.clone_from(&self.agents_dir);
+        record.state = Some(self.state.clone());
         record.tokenizer.clone_from(&self.tokenizer);
         changed
     }

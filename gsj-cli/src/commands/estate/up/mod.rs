@@ -65,7 +65,7 @@ pub(super) struct Args {
     /// The folder for everything of the estate [default: estate in the state folder]
     #[arg(long, value_name = "DIR")]
     home: Option<PathBuf>,
-    /// The state folder where agents are installed [default: $XDG_STATE_HOME/gsj, or /var/lib/gsj for root]
+    /// The state folder where agents are installed [default: the one before, else $XDG_STATE_HOME/gsj, or /var/lib/gsj for root]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// Address and port of the server [default: the one before, else 127.0.0.1:8080 or a free port]
