@@ -97,7 +97,7 @@ async fn what_a_session_will_need_is_checked_before_anything_starts() {
     for folder in files(&damaged.join("agents/light")).iter().filter(|path| path.is_dir()) {
         fs::write(folder.join("extra"), "").expect("adds a file");
     }
-    let table: [(&str, Change<'_>, &str); 7] = [
+    let table: [(&str, Change<'_>, &str); 8] = [
         ("pins", &|config| config.checks.pins = Some(root.join("nowhere.json")), "pins file"),
         (
             "secret",
@@ -108,7 +108,12 @@ async fn what_a_session_will_need_is_checked_before_anything_starts() {
         ("agent", &|config| config.harness.installed_in = Some(elsewhere.clone()), &install),
         ("damaged agent", &|config| config.harness.installed_in = Some(damaged.clone()), "delete `"),
         ("cases", &|config| config.estate.cases = Some(vec!["x".to_owned()]), "case `x` has no repository"),
-        ("estate", &|config| config.estate.clone_url_for = "http://git/{case_id}.git".to_owned(), "file:///"),
+        ("scheme", &|config| config.estate.clone_url_for = "ftp://git/{case_id}.git".to_owned(), "file:///"),
+        (
+            "a host that lists nothing",
+            &|config| config.estate.clone_url_for = "http://git/{case_id}.git".to_owned(),
+            "list the cases in `estate.cases`",
+        ),
     ];
     for (name, change, wanted) in table {
         let mut config = bench.config.clone();
