@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use embeddings::EmbeddingsArgs;
-use gsj_retrieval::{Explanation, Library, Vector};
+use gsj_retrieval::{Explanation, Library, PageHit, Vector};
 use gsj_trace::outline::wrap;
 
 use crate::error::{CliError, Context as _};
@@ -30,119 +30,114 @@ enum Action {
     #[command(
         after_help = "Example:\n  gsj retrieval search --corpus fixtures/corpus --case harbor-lease --timestep 12 'drying shed'"
     )]
-    Search {
-        /// The corpus folder.
-        #[arg(long)]
-        corpus: PathBuf,
-        /// The case id.
-        #[arg(long)]
-        case: String,
-        /// The last visible page.
-        #[arg(long)]
-        timestep: u32,
-        /// Most hits.
-        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
-        k: u16,
-        /// What to look for.
-        query: String,
-        #[command(flatten)]
-        embeddings: EmbeddingsArgs,
-        #[command(flatten)]
-        format: FormatArg,
-    },
+    Search(Question),
     /// Show what each word of a query adds to a page's score.
     #[command(
         after_help = "Example:\n  gsj retrieval explain --corpus fixtures/corpus --case harbor-lease --timestep 12 --page 3 'drying shed'"
     )]
     Explain {
-        /// The corpus folder.
-        #[arg(long)]
-        corpus: PathBuf,
-        /// The case id.
-        #[arg(long)]
-        case: String,
-        /// The last visible page.
-        #[arg(long)]
-        timestep: u32,
+        #[command(flatten)]
+        question: Question,
         /// The page to explain [default: the best ones]
         #[arg(long)]
         page: Option<u32>,
-        /// Most pages.
-        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
-        k: u16,
-        /// What was looked for.
-        query: String,
-        #[command(flatten)]
-        embeddings: EmbeddingsArgs,
-        #[command(flatten)]
-        format: FormatArg,
     },
     /// Serve the four tools over MCP.
     #[command(after_help = serve::EXAMPLE)]
     Serve(serve::Args),
 }
 
+/// What is asked of which pages.
+#[derive(Debug, clap::Args)]
+struct Question {
+    /// The corpus folder.
+    #[arg(long)]
+    corpus: PathBuf,
+    /// The case id.
+    #[arg(long)]
+    case: String,
+    /// The last visible page.
+    #[arg(long)]
+    timestep: u32,
+    /// Most pages.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    k: u16,
+    /// What to look for.
+    query: String,
+    #[command(flatten)]
+    embeddings: EmbeddingsArgs,
+    #[command(flatten)]
+    format: FormatArg,
+}
+
+impl Question {
+    /// The corpus, and the query's vector where pages are ranked by vectors.
+    fn open(&self) -> Result<(Library, Option<Arc<Vector>>), CliError> {
+        let library = self.embeddings.embed(Library::from_corpus_dir(&self.corpus).usage()?)?;
+        let near = library.embedder().map_or(Ok(None), |embedder| embedder.query_blocking(&self.query)).usage()?;
+        Ok((library, near))
+    }
+
+    fn hits(&self, library: &Library, near: Option<&Vector>) -> Result<Vec<PageHit>, CliError> {
+        library.search_case_near(&self.case, self.timestep, &self.query, near, usize::from(self.k)).usage()
+    }
+
+    fn say_that_none_is_found(&self) {
+        progress(&format!("no page of {} up to {} holds a word of the query", self.case, self.timestep));
+    }
+}
+
 pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     match args.action {
-        Action::Search { corpus, case, timestep, k, query, embeddings, format } => {
-            let library = embeddings.embed(Library::from_corpus_dir(&corpus).usage()?)?;
-            let near = near(&library, &query)?;
-            let hits = library.search_case_near(&case, timestep, &query, near.as_deref(), usize::from(k)).usage()?;
-            if hits.is_empty() {
-                progress(&format!("no page of {case} up to {timestep} holds a word of the query"));
-            }
-            for hit in &hits {
-                match format.resolve() {
-                    Format::Json => output::json(hit),
-                    Format::Human => {
-                        output::line(&format!(
-                            "{} {}",
-                            paint(BOLD, &hit.file),
-                            paint(DIM, &format!("{:.3}", hit.score))
-                        ));
-                        let excerpt: String = hit.text.split_whitespace().collect::<Vec<_>>().join(" ");
-                        output::line(&format!("    {}", excerpt.chars().take(160).collect::<String>()));
-                    }
-                }
-            }
-            Ok(ExitCode::SUCCESS)
-        }
-        Action::Explain { corpus, case, timestep, page, k, query, embeddings, format } => {
-            let library = embeddings.embed(Library::from_corpus_dir(&corpus).usage()?)?;
-            let near = near(&library, &query)?;
-            let pages = match page {
-                Some(page) => vec![page],
-                None => {
-                    let k = usize::from(k);
-                    let hits = library.search_case_near(&case, timestep, &query, near.as_deref(), k).usage()?;
-                    hits.into_iter().map(|hit| hit.page).collect()
-                }
-            };
-            let mut found = false;
-            for page in pages {
-                if let Some(why) = library.explain_near(&case, timestep, &query, near.as_deref(), page).usage()? {
-                    found = true;
-                    explain(&why, format.resolve());
-                }
-            }
-            if !found {
-                progress(&match page {
-                    Some(page) => format!("page {page} of {case} holds no word of the query"),
-                    None => format!("no page of {case} up to {timestep} holds a word of the query"),
-                });
-            }
-            Ok(ExitCode::SUCCESS)
-        }
+        Action::Search(question) => search(&question),
+        Action::Explain { question, page } => explain(&question, page),
         Action::Serve(args) => serve::run(&args),
     }
 }
 
-/// The query's vector, where pages are ranked by vectors.
-fn near(library: &Library, query: &str) -> Result<Option<Arc<Vector>>, CliError> {
-    library.embedder().map_or(Ok(None), |embedder| embedder.query_blocking(query)).usage()
+fn search(question: &Question) -> Result<ExitCode, CliError> {
+    let (library, near) = question.open()?;
+    let hits = question.hits(&library, near.as_deref())?;
+    if hits.is_empty() {
+        question.say_that_none_is_found();
+    }
+    for hit in &hits {
+        match question.format.resolve() {
+            Format::Json => output::json(hit),
+            Format::Human => {
+                let score = paint(DIM, &format!("{:.3}", hit.score));
+                output::line(&format!("{} {score}", paint(BOLD, &hit.file)));
+                let excerpt: String = hit.text.split_whitespace().collect::<Vec<_>>().join(" ");
+                output::line(&format!("    {}", excerpt.chars().take(160).collect::<String>()));
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
-fn explain(why: &Explanation, format: Format) {
+fn explain(question: &Question, page: Option<u32>) -> Result<ExitCode, CliError> {
+    let (library, near) = question.open()?;
+    let pages = match page {
+        Some(page) => vec![page],
+        None => question.hits(&library, near.as_deref())?.into_iter().map(|hit| hit.page).collect(),
+    };
+    let (case, timestep, query) = (&question.case, question.timestep, &question.query);
+    let mut found = false;
+    for page in pages {
+        if let Some(why) = library.explain_near(case, timestep, query, near.as_deref(), page).usage()? {
+            found = true;
+            show(&why, question.format.resolve());
+        }
+    }
+    match page {
+        _ if found => {}
+        Some(page) => progress(&format!("page {page} of {case} holds no word of the query")),
+        None => question.say_that_none_is_found(),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(why: &Explanation, format: Format) {
     if format == Format::Json {
         output::json(why);
         return;
