@@ -8,10 +8,10 @@ use crate::error::CutoffError;
 use crate::evidence::without_credentials;
 use crate::git_program::GitProgram;
 use base64::Engine as _;
+use std::ffi::OsStr;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::path::Path;
-use std::process::Stdio;
 
 /// User and secret for a remote. Never printed: its `Debug` form shows neither.
 #[derive(Clone)]
@@ -102,24 +102,25 @@ pub fn fetch(request: &FetchRequest<'_>) -> Result<(), CutoffError> {
         certificates: request.certificates,
         authorization: header.as_deref().map(|header| (request.url, header)),
     };
-    let mut command = git.command(&[]);
-    command.args(["clone", "--quiet", "--bare", "--template="]);
+    let mut arguments: Vec<&OsStr> = ["clone", "--quiet", "--bare", "--template="].map(OsStr::new).to_vec();
     match request.refs {
-        FetchRefs::Branch(branch) => command.args(["--no-tags", "--single-branch", "--branch", branch]),
-        FetchRefs::Head => command.args(["--no-tags", "--single-branch"]),
-        FetchRefs::All => command.arg("--no-single-branch"),
-    };
-    if let Some(depth) = request.depth {
-        command.args(["--depth", &depth.to_string()]);
+        FetchRefs::Branch(branch) => {
+            arguments.extend(["--no-tags", "--single-branch", "--branch", branch].map(OsStr::new));
+        }
+        FetchRefs::Head => arguments.extend(["--no-tags", "--single-branch"].map(OsStr::new)),
+        FetchRefs::All => arguments.push("--no-single-branch".as_ref()),
     }
-    command.arg("--").arg(request.url).arg(request.into);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-
-    let output = command.output().map_err(|error| fault(format!("git cannot be run: {error}")))?;
-    if output.status.success() {
+    let depth = request.depth.map(|depth| depth.to_string());
+    if let Some(depth) = &depth {
+        arguments.extend(["--depth", depth].map(OsStr::new));
+    }
+    arguments.extend(["--".as_ref(), request.url.as_ref(), request.into.as_os_str()]);
+    // A remote that is silent for a minute ends it by itself.
+    let ran = git.run(&[], arguments, &|| false).map_err(|error| fault(format!("git cannot be run: {error}")))?;
+    if ran.status.is_some_and(|status| status.success()) {
         return Ok(());
     }
-    Err(fault(crate::names::shown_text(&blanked(&output.stderr, request.credential))))
+    Err(fault(crate::names::shown_text(&blanked(&ran.said, request.credential))))
 }
 
 /// What git said, in one line and without the credential.

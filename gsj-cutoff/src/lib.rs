@@ -67,7 +67,7 @@ pub use fetch::{Credential, FetchRefs, FetchRequest, fetch};
 #[cfg(feature = "audit")]
 pub use files::{BranchFile, branch_files};
 #[cfg(feature = "fetch")]
-pub use git_program::GitProgram;
+pub use git_program::{GitProgram, GitRun};
 #[cfg(feature = "fetch")]
 pub use mirror::{MirrorRequest, mirror};
 #[cfg(feature = "git")]

@@ -7,16 +7,7 @@ use crate::git_program::GitProgram;
 use crate::names;
 use std::ffi::OsString;
 use std::fs;
-use std::io::Read as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
-
-/// How often a running git is looked at.
-const LOOK: Duration = Duration::from_millis(20);
-/// How much of what git says is read, in bytes.
-const SAID: u64 = 64 << 10;
 
 /// What is copied, and where to.
 #[derive(Clone, Copy)]
@@ -111,44 +102,14 @@ fn run(
         certificates: request.certificates,
         authorization: header.as_deref().map(|header| (request.url, header)),
     };
-    let mut command = git.command(&[]);
-    // A group of its own, so that git's helpers end with it.
-    command.args(arguments).process_group(0);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| fault(request, &format!("git cannot be run: {error}")))?;
-    let stderr = child.stderr.take();
-    std::thread::scope(|scope| {
-        let said = scope.spawn(move || {
-            let mut said = Vec::new();
-            if let Some(mut stderr) = stderr {
-                // What cannot be read is not said; the rest is read past, so that git never waits for us.
-                let _ = (&mut stderr).take(SAID).read_to_end(&mut said);
-                let _ = std::io::copy(&mut stderr, &mut std::io::sink());
-            }
-            said
-        });
-        let ended = loop {
-            match child.try_wait() {
-                Ok(Some(status)) => break Ok(status),
-                Ok(None) if (request.stop)() => break Err("it was told to stop".to_owned()),
-                Ok(None) => std::thread::sleep(LOOK),
-                Err(error) => break Err(error.to_string()),
-            }
-        };
-        if ended.is_err() {
-            // It may have ended by itself meanwhile.
-            let group = rustix::process::Pid::from_child(&child);
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-        let said = said.join().unwrap_or_default();
-        match ended {
-            Ok(status) if status.success() => Ok(()),
-            Ok(_) => Err(fault(request, &names::shown_text(&blanked(&said, request.credential)))),
-            Err(what) => Err(fault(request, &what)),
-        }
-    })
+    let ran = git
+        .run(&[], arguments, request.stop)
+        .map_err(|error| fault(request, &format!("git cannot be run: {error}")))?;
+    match ran.status {
+        Some(status) if status.success() => Ok(()),
+        Some(_) => Err(fault(request, &names::shown_text(&blanked(&ran.said, request.credential)))),
+        None => Err(fault(request, "it was told to stop")),
+    }
 }
 
 /// A hidden name beside a repository.

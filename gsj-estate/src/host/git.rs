@@ -1,16 +1,10 @@
 //! The `git` program as a child: surroundings of its own, a deadline, and a credential that stands in no argument list.
 
 use gsj_cutoff::GitProgram;
-use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsStr;
-use std::io::Read;
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// The most output of one command that is kept, in bytes.
-const MOST_OUTPUT: u64 = 16 << 20;
 /// The longest message of git's that is passed on, in characters.
 const LONGEST_MESSAGE: usize = 600;
 
@@ -42,45 +36,17 @@ impl Git<'_> {
             certificates: self.certificates,
             authorization: self.authorization.as_ref().map(|(url, header, _)| (url.as_str(), header.as_str())),
         };
-        let mut command = git.command(&[("push.recurseSubmodules", "no"), ("safe.directory", "*")]);
-        command.args(arguments).process_group(0);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command
-            .spawn()
-            .map_err(|error| Fault::Refused(format!("`{}` cannot be run: {error}", self.program.display())))?;
-        let (out, said) = (reader(child.stdout.take()), reader(child.stderr.take()));
-        let status = self.wait(&mut child);
-        let text = |thread: std::thread::JoinHandle<Vec<u8>>| {
-            String::from_utf8_lossy(&thread.join().unwrap_or_default()).into_owned()
-        };
-        let (out, said) = (text(out), self.shown(&text(said)));
-        match status {
-            Ok(Some(status)) if status.success() => Ok(out),
-            Ok(Some(_)) if passing(&said) => Err(Fault::Passing(said)),
-            Ok(Some(_)) => Err(Fault::Refused(said)),
-            Ok(None) => Err(Fault::Passing(format!("no end after {} s", self.deadline.as_secs()))),
-            Err(error) => Err(Fault::Refused(error.to_string())),
-        }
-    }
-
-    /// Waits for the end; `None` when the deadline came first, and then the child and its children are gone.
-    fn wait(&self, child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
         let started = Instant::now();
-        let mut pause = Duration::from_millis(2);
-        loop {
-            if let Some(status) = child.try_wait()? {
-                return Ok(Some(status));
-            }
-            if started.elapsed() > self.deadline {
-                if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-                    // It may have ended meanwhile.
-                    let _ = kill_process_group(group, Signal::KILL);
-                }
-                child.wait()?;
-                return Ok(None);
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(50));
+        let settings = [("push.recurseSubmodules", "no"), ("safe.directory", "*")];
+        let ran = git
+            .run(&settings, arguments, &|| started.elapsed() > self.deadline)
+            .map_err(|error| Fault::Refused(format!("`{}` cannot be run: {error}", self.program.display())))?;
+        let said = self.shown(&String::from_utf8_lossy(&ran.said));
+        match ran.status {
+            Some(status) if status.success() => Ok(String::from_utf8_lossy(&ran.printed).into_owned()),
+            Some(_) if passing(&said) => Err(Fault::Passing(said)),
+            Some(_) => Err(Fault::Refused(said)),
+            None => Err(Fault::Passing(format!("no end after {} s", self.deadline.as_secs()))),
         }
     }
 
@@ -99,18 +65,6 @@ impl std::fmt::Debug for Git<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Git").field("program", &self.program).finish_non_exhaustive()
     }
-}
-
-fn reader(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut pipe) = pipe {
-            // A broken pipe ends the output, and the exit status says the rest.
-            let _ = pipe.by_ref().take(MOST_OUTPUT).read_to_end(&mut bytes);
-            let _ = std::io::copy(&mut pipe, &mut std::io::sink());
-        }
-        bytes
-    })
 }
 
 /// Whether what git said may be over in a moment: the network, or a server that has trouble.

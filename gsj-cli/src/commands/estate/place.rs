@@ -195,6 +195,11 @@ impl HostArgs {
             remote.api = Api::None;
         }
         remote.certificates.clone_from(&self.certificates);
+        // The library tries in silence; whoever waits should know for what.
+        progress(&format!(
+            "asking {base}; when it does not answer it is tried again for {} s",
+            remote.patience.as_secs()
+        ));
         if remote.token.is_some() && remote.is_clear() {
             warn(&format!("{base} is not https: the credential travels in the clear"));
         }
