@@ -40,8 +40,14 @@ pub fn ingest(lock_dir: &Path, service: &Service) -> Result<Ingested, EstateErro
     let asked = service.open_until(deadline)?;
     let mut last = asked.reindex()?;
     let mut triggers = 1;
+    let mut seen: Option<String> = None;
+    let over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
     loop {
-        let health = asked.health()?;
+        // The end of the time may fall into a call; what was seen before says more than that.
+        let health = match (asked.health(), seen) {
+            (Err(EstateError::Host { .. }), Some(seen)) if over() => return Err(asked.fault(&seen)),
+            (health, _) => health?,
+        };
         let Standing { behind, by_commit } = standing(&health, &wanted);
         match health.state.as_str() {
             "error" => {
@@ -64,16 +70,15 @@ pub fn ingest(lock_dir: &Path, service: &Service) -> Result<Ingested, EstateErro
             }
             _ => {}
         }
+        let short = short_of(&behind, &wanted, by_commit);
+        let state = crate::names::shown(&health.state);
+        let stood = format!("after {} s it is `{state}`{short}", service.timeout.as_secs());
         let left = deadline.map_or(service.interval, |deadline| deadline.saturating_duration_since(Instant::now()));
         std::thread::sleep(service.interval.min(left));
-        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(asked.fault(&format!(
-                "after {} s it is `{}`{}",
-                service.timeout.as_secs(),
-                crate::names::shown(&health.state),
-                short_of(&behind, &wanted, by_commit)
-            )));
+        if over() {
+            return Err(asked.fault(&stood));
         }
+        seen = Some(stood);
     }
 }
 

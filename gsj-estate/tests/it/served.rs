@@ -181,7 +181,7 @@ fn a_service_that_cannot_be_asked_is_a_finding_or_an_error_and_no_crash() {
     assert!(!ingest(root.path(), &running.asked(1)).expect("indexes").by_commit, "the reference tells no commits");
     set(json!({"state": "ready", "cases": {"case_0000": {"pages": 6, "commit": "0"}}}));
     let mut hasty = running.asked(1);
-    hasty.timeout = Duration::from_secs(2);
+    hasty.timeout = Duration::from_secs(5);
     let error = ingest(root.path(), &hasty).expect_err("it stays behind");
     assert!(error.to_string().contains("1 of 1") && error.to_string().contains("case_0000"), "{error}");
     set(json!([1, 2]));
@@ -207,23 +207,33 @@ fn an_ingest_ends_in_time_whatever_the_service_does() {
         });
         axum::body::Body::from_stream(pieces).into_response()
     };
+    let looks = Arc::new(AtomicU32::new(0));
+    let once = move || async move {
+        match looks.fetch_add(1, Ordering::SeqCst) {
+            0 => json!({"state": "indexing"}).to_string(),
+            _ => std::future::pending().await,
+        }
+    };
     let routes = [
-        Router::new().route("/health", axum::routing::get(|| async { StatusCode::INTERNAL_SERVER_ERROR })),
-        Router::new().route("/health", axum::routing::get(endless)),
-        Router::new().route("/health", axum::routing::get(std::future::pending::<StatusCode>)),
+        (axum::routing::get(|| async { StatusCode::INTERNAL_SERVER_ERROR }), "/health"),
+        (axum::routing::get(endless), "did not answer"),
+        (axum::routing::get(std::future::pending::<StatusCode>), "did not answer"),
+        // What was seen before the call that did not end says more than that it did not.
+        (axum::routing::get(once), "it is `indexing`"),
     ];
-    for router in routes {
+    for (health, words) in routes {
+        let router = Router::new().route("/health", health);
         let router = router.route("/admin/reindex", axum::routing::post(|| async { StatusCode::ACCEPTED }));
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("binds");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         runtime.spawn(async move { axum::serve(listener, router).await });
         let mut service = Service::new(&url, secret(1), Arc::new(|| NOW)).expect("an address");
-        service.timeout = Duration::from_millis(500);
+        service.timeout = Duration::from_secs(2);
         service.patience = Duration::from_secs(3600);
         let (root, (done, ended)) = (root.path().to_owned(), std::sync::mpsc::channel());
         std::thread::spawn(move || done.send(ingest(&root, &service)));
         let error = ended.recv_timeout(Duration::from_secs(45)).expect("it ends").expect_err("it was never ready");
-        assert!(error.is_remote(), "{error}");
+        assert!(error.is_remote() && error.to_string().contains(words), "{error}");
     }
 }
 
@@ -233,7 +243,7 @@ fn details_of_cases_that_make_no_sense_or_leave_cases_out_are_no_success() {
     build(root.path(), base.path(), Recipe::Sealed);
     let running = Running::start(base.path(), &["started"]);
     let mut service = running.asked(1);
-    service.timeout = Duration::from_secs(2);
+    service.timeout = Duration::from_secs(5);
     for (cases, words) in [
         (json!("x"), "cannot be understood"),
         (json!({"case_0000": 1}), "`case_0000`"),
