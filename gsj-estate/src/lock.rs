@@ -3,14 +3,16 @@
 use crate::corpus::{Case, Corpus};
 use crate::error::EstateError;
 use crate::files;
+use crate::names;
 use crate::recipe::Recipe;
 use crate::scaffold::{RepoMade, ScaffoldOptions};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -77,7 +79,7 @@ impl Lock {
     /// Reads the lock of a corpus; `None` when there is none.
     ///
     /// # Errors
-    /// Fails when the file cannot be read, is too long, or is no JSON object.
+    /// Fails when the file cannot be read, is too long, is no JSON object, or says anything twice.
     pub fn read(corpus: &Path) -> Result<Option<Self>, EstateError> {
         let path = corpus.join(LOCK_FILE);
         if files::kind(&path).is_none() {
@@ -85,7 +87,7 @@ impl Lock {
         }
         let fault = |what: String| EstateError::Lock { path: path.clone(), what };
         let content = files::read_at_most(&path, LONGEST)?.ok_or_else(|| fault("is too long".into()))?;
-        match serde_json::from_slice(&content) {
+        match serde_json::from_slice(&content).map(|Once(value)| value) {
             Ok(Value::Object(document)) => Ok(Some(Self { path, document })),
             Ok(_) => Err(fault("is no JSON object".into())),
             Err(error) => Err(fault(format!("is no JSON: {error}"))),
@@ -329,6 +331,67 @@ pub(crate) fn entry<'a>(
     entry
 }
 
+/// Any JSON in which no object has a name twice: what stands twice is read one way here and another way elsewhere.
+struct Once(Value);
+
+impl<'de> Deserialize<'de> for Once {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visit;
+        impl<'de> Visitor<'de> for Visit {
+            type Value = Value;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("JSON")
+            }
+
+            fn visit_unit<E>(self) -> Result<Value, E> {
+                Ok(Value::Null)
+            }
+
+            fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+                Ok(value.into())
+            }
+
+            fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+                Ok(value.into())
+            }
+
+            fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+                Ok(value.into())
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+                Ok(value.into())
+            }
+
+            fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+                Ok(value.into())
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+                let mut read = Vec::new();
+                while let Some(Once(value)) = items.next_element()? {
+                    read.push(value);
+                }
+                Ok(Value::Array(read))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+                let mut read = Map::new();
+                while let Some(name) = members.next_key::<String>()? {
+                    let Once(value) = members.next_value()?;
+                    if read.contains_key(&name) {
+                        return Err(A::Error::custom(format_args!("it says `{}` twice", names::shown(&name))));
+                    }
+                    read.insert(name, value);
+                }
+                Ok(Value::Object(read))
+            }
+        }
+        deserializer.deserialize_any(Visit).map(Once)
+    }
+}
+
 /// Sorts the members of every object by code point.
 fn sorted(value: Value) -> Value {
     match value {
@@ -363,6 +426,17 @@ fn render(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_json_is_read_as_it_stands_unless_it_says_something_twice() {
+        let text = r#"{"b": [null, true, -1, 1.5, 18446744073709551615, "é\n", {}], "a": {"a": {"a": []}}}"#;
+        let Once(read) = serde_json::from_str(text).expect("once");
+        assert_eq!(read, serde_json::from_str::<Value>(text).expect("JSON"));
+        for twice in [r#"{"a": 1, "a": 1}"#, r#"{"b": [{"a": {}, "c": 1, "a": {}}]}"#, r#"{"a": 1, "\u0061": 2}"#] {
+            let error = serde_json::from_str::<Once>(twice).err().expect("twice").to_string();
+            assert!(error.contains("it says `a` twice"), "{error}");
+        }
+    }
 
     #[test]
     fn the_text_is_sorted_indented_and_ascii() {

@@ -5,6 +5,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     fs::{self, Metadata},
     io,
     os::unix::fs::MetadataExt as _,
@@ -12,7 +13,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, Visitor},
+};
 
 use crate::{
     config::EstateConfig,
@@ -42,12 +46,37 @@ struct Stamp(u64, u64, i64, i64);
 
 #[derive(Deserialize)]
 struct Lock {
-    cases: BTreeMap<String, Case>,
+    #[serde(deserialize_with = "each_once")]
+    cases: Splits,
 }
 
 #[derive(Deserialize)]
 struct Case {
     split: String,
+}
+
+/// The splits of cases that are listed once each: of two splits of a case, neither can be trusted.
+fn each_once<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Splits, D::Error> {
+    struct Visit;
+    impl<'de> Visitor<'de> for Visit {
+        type Value = Splits;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a mapping by case id")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Splits, A::Error> {
+            let mut splits = Splits::new();
+            while let Some((id, Case { split })) = members.next_entry::<String, Case>()? {
+                if splits.contains_key(&id) {
+                    return Err(A::Error::custom(format_args!("it lists the case {id:?} twice")));
+                }
+                splits.insert(id, split);
+            }
+            Ok(splits)
+        }
+    }
+    deserializer.deserialize_map(Visit)
 }
 
 impl SplitWall {
@@ -103,7 +132,7 @@ impl SplitWall {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("is longer than {LONGEST} bytes")));
         }
         let lock: Lock = serde_json::from_reader(io::BufReader::new(io::Read::take(file, LONGEST)))?;
-        let splits = Arc::new(lock.cases.into_iter().map(|(id, case)| (id, case.split)).collect());
+        let splits = Arc::new(lock.cases);
         let seen = (Stamp::of(&metadata), Arc::clone(&splits));
         *self.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
         Ok(splits)
@@ -194,7 +223,8 @@ mod tests {
         assert!(wall.refusal(&task("alpha", Some("train"))).is_some(), "the case has moved");
         lock(folder.path(), "train");
         assert_eq!(wall.refusal(&task("alpha", Some("train"))), None);
-        for broken in ["{", "[]", r#"{"cases": {"alpha": {}}}"#] {
+        let twice = r#"{"cases": {"alpha": {"split": "eval"}, "alpha": {"split": "train"}}}"#;
+        for broken in ["{", "[]", r#"{"cases": {"alpha": {}}}"#, twice] {
             fs::write(folder.path().join("lock.json"), broken).expect("written");
             let refused = wall.refusal(&task("alpha", Some("train"))).expect("nothing passes");
             assert!(refused.msg.contains("cannot be read"), "{broken}: {refused:?}");

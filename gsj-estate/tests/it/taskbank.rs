@@ -163,6 +163,7 @@ fn a_lock_that_cannot_be_read_is_refused_and_odd_blocks_are_named() {
     for (text, wanted) in [
         ("[]", "is no JSON object"),
         ("{", "is no JSON: "),
+        ("{\"cases\": {}, \"cases\": {}}", "is no JSON: it says `cases` twice"),
         ("{\"cases\": {\"case_demo\": 5}}", "has an odd entry for case case_demo: invalid type"),
     ] {
         fs::write(&path, text).expect("writes");
