@@ -112,9 +112,13 @@ fn a_running_server_serves_what_was_scaffolded_after_an_ingest() {
     assert_eq!(asked(url, "GET", "/health", false), (200, STRANGER.to_owned()));
     assert_eq!(asked(url, "POST", "/admin/reindex", false).0, 401);
     assert_eq!(asked(url, "GET", "/admin/reindex", true).0, 405);
+    assert_eq!(asked(url, "GET", "/metrics", false).0, 401);
     let first = health(url);
     assert_eq!((&first["status"], &first["nodes"], &first["state"]), (&json!("ok"), &json!(1), &json!("ready")));
     assert_eq!(first["cases"]["ferry-contract"]["timesteps"], json!([6, 13, 20]), "{first}");
+    let served = format!("\ngsj_retrieval_cases {}\n", first["cases"].as_object().unwrap().len());
+    let (status, counters) = asked(url, "GET", "/metrics", true);
+    assert!(status == 200 && counters.contains(&served), "{status} {counters}");
     assert!(estate.path("state/index/index.json").is_file(), "the index is kept in the state folder");
     assert_eq!(pages(url, "ferry-contract", 20, "quartzite"), Ok(vec![]));
 

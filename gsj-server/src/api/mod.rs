@@ -31,6 +31,7 @@ pub(crate) fn router(shared: Arc<Shared>, retrieval: &Service) -> Router {
         .route("/health", get(async move |headers: HeaderMap| status::health(operators.details(&headers))))
         // The retrieval service for operators and for whoever holds an episode's token.
         .route_service("/admin/reindex", tools.clone())
+        .route_service("/metrics", tools.clone())
         .route_service("/mcp", tools.clone())
         .route_service("/mcp/", tools.clone())
         .route_service("/mcp/{*token}", tools)
