@@ -11,12 +11,12 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Json {
     Null,
-    Bool,
+    Bool(bool),
     Int(i64),
     /// Written with a fraction or an exponent, or beyond 64 bits.
     Float(f64),
     Text(String),
-    List,
+    List(Vec<Self>),
     Map(BTreeMap<String, Self>),
 }
 
@@ -58,8 +58,8 @@ impl<'de> Visitor<'de> for JsonVisitor {
         Ok(Json::Null)
     }
 
-    fn visit_bool<E: de::Error>(self, _: bool) -> Result<Json, E> {
-        Ok(Json::Bool)
+    fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Json, E> {
+        Ok(Json::Bool(flag))
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<Json, E> {
@@ -79,8 +79,11 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Json, A::Error> {
-        while items.next_element::<Json>()?.is_some() {}
-        Ok(Json::List)
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Json::List(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Json, A::Error> {
@@ -110,7 +113,7 @@ mod tests {
         assert_eq!(Json::Int(5).seconds(), Some(5));
         assert_eq!(Json::Float(5.9).seconds(), Some(5));
         assert_eq!(Json::Text("5".into()).seconds(), None);
-        assert_eq!(Json::Bool.seconds(), None);
+        assert_eq!(Json::Bool(true).seconds(), None);
         assert_eq!(Json::Null.seconds(), None);
     }
 }

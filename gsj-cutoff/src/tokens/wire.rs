@@ -87,9 +87,46 @@ fn check_header(header: &BTreeMap<String, Json>) -> Result<(), TokenError> {
     if !matches!(header.get("kid"), None | Some(Json::Text(_))) {
         return Err(TokenError::Header { what: "its key id is not a string" });
     }
-    // No extension is implemented, so every critical one is unknown; and `b64` false would change what is signed.
-    if header.contains_key("crit") || header.contains_key("b64") {
+    // One extension is known, `b64` (RFC 7797), and only true, which is what it is without; false would change what is
+    // signed. Whatever else is critical is unknown.
+    let plain = matches!(header.get("b64"), None | Some(Json::Bool(true)));
+    let critical = match header.get("crit") {
+        None => true,
+        Some(Json::List(names)) => {
+            let known = |name: &Json| *name == Json::Text("b64".into()) && header.contains_key("b64");
+            !names.is_empty() && names.iter().all(known)
+        }
+        Some(_) => false,
+    };
+    if !plain || !critical {
         return Err(TokenError::Header { what: "it asks for an extension" });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_one_known_extension_may_be_named_and_must_change_nothing() {
+        let of = |members: &str| {
+            let header = format!(r#"{{"alg":"HS256"{members}}}"#);
+            check_header(&Json::parse_object(header.as_bytes()).expect("an object")).is_ok()
+        };
+        for members in ["", r#","b64":true"#, r#","b64":true,"crit":["b64"]"#] {
+            assert!(of(members), "{members}");
+        }
+        for members in [
+            r#","b64":false"#,
+            r#","b64":1"#,
+            r#","crit":[]"#,
+            r#","crit":["b64"]"#,
+            r#","crit":"b64","b64":true"#,
+            r#","crit":["b64","exp"],"b64":true"#,
+            r#","crit":["b64"],"b64":false"#,
+        ] {
+            assert!(!of(members), "{members}");
+        }
+    }
 }
