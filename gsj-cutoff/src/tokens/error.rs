@@ -58,8 +58,11 @@ pub enum TokenError {
         problem: &'static str,
     },
     /// `timestep` is an integer, but no page can have that number.
-    #[error("token claim `timestep` is out of range")]
-    TimestepRange,
+    #[error("token claim `timestep` is {timestep}, which no page can have")]
+    TimestepRange {
+        /// The claim.
+        timestep: i64,
+    },
 }
 
 /// The short reason of a refusal, for logs and counters.
@@ -96,7 +99,7 @@ impl TokenError {
         match self {
             Self::Expired { .. } => Reason::Expired,
             Self::Claim { .. } => Reason::Claims,
-            Self::TimestepRange => Reason::BadTimestep,
+            Self::TimestepRange { .. } => Reason::BadTimestep,
             Self::SecretTooShort { .. }
             | Self::NoSecret
             | Self::Sign

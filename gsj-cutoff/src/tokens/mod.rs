@@ -55,7 +55,7 @@ pub fn mint(claims: &Claims, secret: &Secret) -> Result<String, TokenError> {
         return Err(TokenError::Claim { name: "episode_id", problem: "is empty" });
     }
     if claims.timestep == 0 {
-        return Err(TokenError::TimestepRange);
+        return Err(TokenError::TimestepRange { timestep: 0 });
     }
     wire::sign(
         &wire::EpisodePayload {
@@ -95,7 +95,8 @@ pub fn verify(token: &str, secrets: &[Secret], now: i64, leeway: i64) -> Result<
         None => return Err(TokenError::Claim { name: "timestep", problem: "is missing" }),
     };
     let episode_id = text(&claims, "episode_id")?;
-    let timestep = u32::try_from(timestep).ok().filter(|t| *t > 0).ok_or(TokenError::TimestepRange)?;
+    let page = u32::try_from(timestep).ok().filter(|page| *page > 0);
+    let timestep = page.ok_or(TokenError::TimestepRange { timestep })?;
     Ok(Claims { case_id, timestep, episode_id, exp })
 }
 

@@ -4,8 +4,9 @@ use crate::RetrievalError;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use gsj_cutoff::tokens::{Reason, TokenError};
-use serde_json::{Value, json};
+use gsj_cutoff::tokens::TokenError;
+use serde_json::json;
+use serde_json::value::RawValue;
 
 /// The JSON-RPC code of every refusal.
 const CODE: i64 = -32001;
@@ -49,11 +50,11 @@ impl Refusal {
             }
             Self::NotReady(state) => format!("not ready: the service is {state}; wait until /health says state=ready"),
             Self::MissingToken => "unauthorized: missing token; the address is /mcp/TOKEN".into(),
-            Self::Token(error) => match error.reason() {
-                Reason::Expired => "unauthorized: the token has expired; mint a new one".into(),
-                Reason::BadTimestep => "unauthorized: the token's timestep is outside 1.. and the last page".into(),
-                _ => format!("unauthorized: token invalid: {error}"),
-            },
+            Self::Token(TokenError::Expired { .. }) => "unauthorized: the token has expired; mint a new one".into(),
+            Self::Token(TokenError::TimestepRange { timestep }) => {
+                format!("unauthorized: timestep {timestep} is outside 1.. and the last page")
+            }
+            Self::Token(error) => format!("unauthorized: token invalid: {error}"),
             Self::OtherSession => "unauthorized: the token belongs to another session".into(),
             Self::Scope(error) => format!("unauthorized: {}", error.for_episode()),
         }

@@ -56,6 +56,10 @@ async fn refusals_say_why() {
     assert!(!refused.body.contains("alpha"), "an episode reads of no other case: {}", refused.body);
     let late = minted(Claims { timestep: 7, ..claims() });
     assert_refused(&ping(&router, &late).await, &["unauthorized", "timestep 7", "outside 1.."]);
+    // Timestep 0, which is never minted.
+    let none = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJjYXNlX2lkIjoiYWxwaGEiLCJ0aW1lc3RlcCI6MCwiZXBpc29kZV9pZCI6ImVwLTEiLC\
+                JleHAiOjE3OTAwMDAwNjB9.2vY4DzrKeWKh80N1Js3MXnwtitBoSM3B5MTkOJMCrx8";
+    assert_refused(&ping(&router, none).await, &["unauthorized", "timestep 0", "outside 1.."]);
     assert_refused(&ping(&router, "").await, &["unauthorized", "missing token"]);
     let admin = mint_admin(NOW + 60, &secret()).expect("signs");
     assert_refused(&ping(&router, &admin).await, &["unauthorized"]);
