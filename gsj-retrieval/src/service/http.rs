@@ -11,7 +11,10 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use percent_encoding::percent_decode_str;
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::info;
@@ -85,16 +88,45 @@ async fn refuse(front: &Front, refusal: &Refusal, body: Body) -> Response {
     info!(target: "gsj_retrieval", event = "refused", reason = refusal.reason(), "episode refused");
     let id = match read_body(body, REFUSED_BODY, front.shared.options.body_timeout).await {
         Ok(bytes) => request_id(&bytes),
-        Err(_) => Value::Null,
+        Err(_) => None,
     };
-    refusal.respond(&id)
+    refusal.respond(id.as_deref())
 }
 
-/// The member `id` of a body that is a JSON object, else null.
-fn request_id(body: &[u8]) -> Value {
-    match serde_json::from_slice(body) {
-        Ok(Value::Object(mut object)) => object.remove("id").unwrap_or(Value::Null),
-        _ => Value::Null,
+/// The member `id` of a body that is a JSON object, spelled as it was: a number may be one that no type of ours holds.
+fn request_id(body: &[u8]) -> Option<Box<RawValue>> {
+    let Named(id) = serde_json::from_str(std::str::from_utf8(body).ok()?).ok()?;
+    id
+}
+
+/// An object's `id`; the last, where it stands twice.
+struct Named(Option<Box<RawValue>>);
+
+impl<'de> Deserialize<'de> for Named {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(NamedVisitor)
+    }
+}
+
+struct NamedVisitor;
+
+impl<'de> Visitor<'de> for NamedVisitor {
+    type Value = Named;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Named, A::Error> {
+        let mut id = None;
+        while let Some(name) = members.next_key::<String>()? {
+            if name == "id" {
+                id = Some(members.next_value()?);
+            } else {
+                members.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(Named(id))
     }
 }
 

@@ -60,8 +60,10 @@ impl Refusal {
         }
     }
 
-    pub(super) fn respond(&self, id: &Value) -> Response {
-        let body = json!({"jsonrpc": "2.0", "id": id, "error": {"code": CODE, "message": self.message()}});
-        (self.status(), [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+    /// Echoes the request's id, or null.
+    pub(super) fn respond(&self, id: Option<&RawValue>) -> Response {
+        let (id, error) = (id.map_or("null", RawValue::get), json!({"code": CODE, "message": self.message()}));
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
+        (self.status(), [(CONTENT_TYPE, "application/json")], body).into_response()
     }
 }

@@ -87,6 +87,11 @@ async fn a_refusal_echoes_any_id_and_nothing_of_the_token() {
         assert_eq!(answer.json()["id"], id);
         assert!(!answer.body.contains(forged.split('.').nth(1).expect("three parts")));
     }
+    for id in ["12345678901234567890123", "1e2", "-0", "1.0", r#""\ud800""#, "[1, {}]"] {
+        let body = format!(r#"{{"x":1e999,"id":0,"\u0069d":{id}}}"#);
+        let answer = send(&router(), post(&format!("/mcp/{forged}"), body)).await;
+        assert!(answer.body.contains(&format!(r#""id":{id},"#)), "spelled as it was: {}", answer.body);
+    }
 }
 
 #[tokio::test]
