@@ -4,12 +4,12 @@ use super::refusal::Refusal;
 use super::{Scope, Shared, admin, mcp};
 use crate::Library;
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{Request, State};
 use axum::http::header::{ALLOW, HOST};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -21,6 +21,9 @@ use tracing::info;
 
 /// How much of a refused request's body is looked at, for its id.
 const REFUSED_BODY: usize = 1024 * 1024;
+/// How much of a body that is too large is still taken from the wire. A client that sends first and reads then would
+/// otherwise find the connection reset, and no answer.
+const DRAINED: usize = 32 * 1024 * 1024;
 
 /// One socket: everybody's, or one session's.
 pub(super) struct Front {
@@ -137,11 +140,28 @@ pub(super) enum BodyFault {
     Broken,
 }
 
-pub(super) async fn read_body(body: Body, limit: usize, within: Duration) -> Result<Bytes, BodyFault> {
-    match tokio::time::timeout(within, Limited::new(body, limit).collect()).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(BodyFault::TooLarge),
-        Ok(Err(_)) => Err(BodyFault::Broken),
-        Err(_) => Err(BodyFault::TooSlow),
+pub(super) async fn read_body(mut body: Body, limit: usize, within: Duration) -> Result<Bytes, BodyFault> {
+    let most = limit.saturating_add(DRAINED);
+    // One that says so much of itself is not even begun with.
+    if usize::try_from(body.size_hint().lower()).map_or(true, |size| size > most) {
+        return Err(BodyFault::TooLarge);
     }
+    let (mut kept, mut seen) = (Vec::new(), 0_usize);
+    let arrived = async {
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.map_err(|_| BodyFault::Broken)?.into_data() else { continue };
+            seen = seen.saturating_add(data.len());
+            match seen {
+                _ if seen <= limit => kept.extend_from_slice(&data),
+                _ if seen <= most => kept = Vec::new(),
+                _ => break,
+            }
+        }
+        Ok(())
+    };
+    let ended = tokio::time::timeout(within, arrived).await.unwrap_or(Err(BodyFault::TooSlow));
+    if seen > limit {
+        return Err(BodyFault::TooLarge);
+    }
+    ended.map(|()| Bytes::from(kept))
 }

@@ -248,10 +248,16 @@ async fn over_a_real_socket_a_get_ends_and_a_post_is_served() {
     let answers = tokio::task::spawn_blocking(move || {
         let get = exchange(format!("GET {} HTTP/1.1\r\naccept: text/event-stream", path()), String::new());
         let kind = "content-type: application/json\r\naccept: */*";
-        (get, exchange(format!("POST {} HTTP/1.1\r\n{kind}", path()), rpc("tools/list", json!({}))))
+        let post = |path: String, body: String| exchange(format!("POST {path} HTTP/1.1\r\n{kind}"), body);
+        // Sent whole before a byte is read, as simple clients do.
+        let large = || " ".repeat(12 * 1024 * 1024);
+        let refused = [post(path(), large()), post("/mcp/none".to_owned(), large())];
+        (get, post(path(), rpc("tools/list", json!({}))), refused)
     });
-    let (get, post) = answers.await.expect("exchanged");
+    let (get, post, [large, refused]) = answers.await.expect("exchanged");
     server.abort();
+    assert!(large.starts_with("HTTP/1.1 413 "), "{large}");
+    assert!(refused.starts_with("HTTP/1.1 401 ") && refused.contains(r#""id":null"#), "{refused}");
     assert!(get.starts_with("HTTP/1.1 405 "), "{get}");
     assert!(post.starts_with("HTTP/1.1 200 ") && post.contains("event: message\r\ndata: {"), "{post}");
 }
