@@ -50,8 +50,8 @@ pub(super) fn reindex(shared: &Shared, method: &Method, headers: &HeaderMap) -> 
     if !shared.is_admin(token) {
         return refused(shared, "unauthorized: the token is no admin token, or its time is over");
     }
-    let accepted =
-        |word: &str| json_text(StatusCode::ACCEPTED, &json!({"reindex": word, "state": shared.board.standing().state}));
+    // The state as it was when the run was asked for; a short one may be over by now.
+    let accepted = |word: &str| json_text(StatusCode::ACCEPTED, &json!({"reindex": word, "state": "indexing"}));
     match shared.reindex() {
         Reindex::Started => accepted("started"),
         Reindex::Queued => accepted("queued"),

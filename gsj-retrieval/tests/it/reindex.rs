@@ -72,6 +72,18 @@ async fn settled(router: &Router) -> Value {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_over_at_once_was_still_begun() {
+    let service = service_of(library());
+    let indexer = Indexer::start(&service, |_: &Progress| Ok::<_, IndexFault>(library()));
+    let router = service.router();
+    for _ in 0..200 {
+        let (status, told) = trigger(&router).await;
+        assert_eq!((status, &told["state"]), (202, &json!("indexing")), "{told}");
+    }
+    indexer.stop().await;
+}
+
 /// The corpus with one page changed.
 fn changed(word: &str) -> Library {
     let mut pages = corpus();
