@@ -6,6 +6,7 @@
 
 use super::Episode;
 use super::http::{BodyFault, Front, read_body};
+use super::message;
 use axum::body::Bytes;
 use axum::extract::Request;
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST};
@@ -65,10 +66,10 @@ pub(super) async fn post(front: &Front, episode: Episode, request: Request) -> R
         Err(BodyFault::TooSlow) => return (StatusCode::REQUEST_TIMEOUT, "body did not arrive in time").into_response(),
         Err(BodyFault::Broken) => return (StatusCode::BAD_REQUEST, "body could not be read").into_response(),
     };
-    let message: Value = match serde_json::from_slice(&bytes) {
-        Ok(message) => message,
-        Err(_) => return refuse(StatusCode::BAD_REQUEST, PARSE_ERROR, "body is not JSON", &Value::Null),
+    let Some(message) = message::read(&bytes) else {
+        return refuse(StatusCode::BAD_REQUEST, PARSE_ERROR, "body is not JSON", &Value::Null);
     };
+    drop(bytes);
     let Some(incoming) = classify(&message) else {
         let id = message.get("id").filter(|id| is_id(id)).unwrap_or(&Value::Null);
         let problem = "body is not one JSON-RPC 2.0 message";
@@ -91,7 +92,10 @@ pub(super) async fn post(front: &Front, episode: Episode, request: Request) -> R
             let problem = json!({"code": METHOD_NOT_FOUND, "message": "Method not found", "data": method});
             event(json!({"jsonrpc": "2.0", "id": id, "error": problem}).to_string().as_bytes())
         }
-        Incoming::Request { id, .. } => forward(front, episode, version, bytes, &id).await,
+        Incoming::Request { id, .. } => {
+            // What was read here, spelled anew: rmcp reads nothing else, and means by it what was meant above.
+            forward(front, episode, version, message.to_string().into(), &id).await
+        }
     }
 }
 

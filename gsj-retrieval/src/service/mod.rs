@@ -10,6 +10,7 @@ mod http;
 mod indexer;
 mod limits;
 mod mcp;
+mod message;
 mod metrics;
 mod near;
 mod record;
@@ -163,7 +164,9 @@ impl Service {
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_legacy_session_mode(false)
-            .with_json_response(true);
+            .with_json_response(true)
+            // Bodies are whole and bounded before they come here.
+            .with_max_request_body_bytes(usize::MAX);
         let rmcp = StreamableHttpService::new(
             move || Ok(Handler::new(Arc::clone(&gate))),
             Arc::new(NeverSessionManager::default()),

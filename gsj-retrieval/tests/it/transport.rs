@@ -127,6 +127,25 @@ async fn params_of_another_form_are_an_error_in_the_event() {
 }
 
 #[tokio::test]
+async fn a_name_that_stands_twice_means_the_last_and_a_meta_of_another_form_is_ignored() {
+    for (body, result) in [
+        (r#"{"jsonrpc":"2.0","id":2,"id":1,"method":"ping"}"#, json!({})),
+        (r#"{"jsonrpc":"1.0","jsonrpc":"2.0","id":1,"method":"tools/list","method":"ping"}"#, json!({})),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":5}}"#, json!({})),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"prompts/list","params":{"_meta":[]},"params":{}}"#,
+            json!({"prompts": []}),
+        ),
+    ] {
+        let answer = send(&router(), post(&path(), body)).await.event();
+        assert_eq!(answer, json!({"jsonrpc": "2.0", "id": 1, "result": result}), "{body}");
+    }
+    let body =
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"no","name":"case_status","_meta":0}}"#;
+    assert_eq!(send(&router(), post(&path(), body)).await.event()["result"]["isError"], false);
+}
+
+#[tokio::test]
 async fn the_empty_collections_are_empty() {
     for (method, member) in [
         ("prompts/list", "prompts"),
