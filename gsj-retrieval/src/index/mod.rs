@@ -217,3 +217,16 @@ impl View<'_> {
         Some(PageHit { page, file: format!("md/page_{page:04}.md"), score, text: self.page(page)?.to_owned() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_that_pairs_all_its_words_has_no_more_pairs_than_one_that_does_not() {
+        let words: Vec<String> = (0..64).map(|word| format!("w{word}")).collect();
+        assert_eq!(Query::of(&words.join(" ")).pairs(), 63);
+        let all = words.iter().flat_map(|a| words.iter().map(move |b| format!("{a} {b}")));
+        assert_eq!(Query::of(&all.collect::<Vec<_>>().join(" ")).pairs(), 64);
+    }
+}

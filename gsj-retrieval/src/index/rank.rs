@@ -22,7 +22,8 @@ const NEARBY: f64 = 0.2;
 const NEAR: u8 = 3;
 /// How many digits a number has that may just count something.
 const YEAR: usize = 4;
-/// How many terms of a query count; the rest is ignored.
+/// How many terms of a query count, and how many pairs of neighbours, each of which is looked for in every unit that
+/// could rank; the rest is ignored. A query without repetitions has fewer pairs than terms.
 const MOST_TERMS: usize = 64;
 
 /// The code that a score depends on, for fingerprints.
@@ -50,6 +51,12 @@ fn is_identifier(term: &str) -> bool {
 }
 
 impl Query {
+    /// How many pairs of neighbours count.
+    #[cfg(test)]
+    pub(super) fn pairs(&self) -> usize {
+        self.neighbours.len()
+    }
+
     pub(crate) fn of(text: &str) -> Self {
         let mut query = Self::default();
         let mut places: HashMap<String, usize> = HashMap::new();
@@ -70,6 +77,7 @@ impl Query {
                 return;
             }
             if let Some(last) = last.replace(place).filter(|last| *last != place)
+                && query.neighbours.len() < MOST_TERMS
                 && !query.neighbours.contains(&(last, place))
             {
                 query.neighbours.push((last, place));
