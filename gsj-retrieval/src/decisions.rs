@@ -12,7 +12,8 @@ pub(crate) const BUILTIN: &[u8] = include_bytes!("../data/decisions.json");
 /// One decision as a file gives it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// Its id, unique in the set.
+    /// Its id, unique in the set; a file may call it `id`.
+    #[serde(alias = "id")]
     pub decision_id: String,
     /// The court, as it is compared in `decision_stats`.
     pub court: String,
@@ -189,9 +190,12 @@ mod tests {
     fn list_wrapped_list_and_lines_say_the_same() {
         let wrapped = format!(r#"{{"about":"x","decisions":{TWO}}}"#);
         let lines = "{\"decision_id\":\"A\",\"court\":\"Y\",\"year\":2003,\"text\":\"a ship\"}\n\n";
+        let short = lines.replace("decision_id", "id");
         assert_eq!(Decisions::parse(TWO.as_bytes()).expect("list").len(), 2);
         assert_eq!(Decisions::parse(wrapped.as_bytes()).expect("wrapped").len(), 2);
         assert_eq!(Decisions::parse(lines.as_bytes()).expect("lines").len(), 1);
+        let (lines, short) = (Decisions::parse(lines.as_bytes()), Decisions::parse(short.as_bytes()));
+        assert_eq!(short.expect("lines").digest(), lines.expect("lines").digest());
     }
 
     #[test]
