@@ -119,6 +119,7 @@ pub(crate) fn open(
         // The fingerprint is a line of the manifest's own, so what else it says is compared too.
         Some(before)
             if before.cases.iter().map(|(id, entry)| (id, &entry.head)).ne(&heads)
+                || before.cases.iter().any(|(id, entry)| entry.file != file_name(id, &entry.head, &code))
                 || !embedded::are_named(before, embedder) =>
         {
             Some("its manifest says other than its fingerprint".to_owned())

@@ -106,3 +106,19 @@ fn a_manifest_cannot_name_a_file_elsewhere() {
     open(root.path(), Rebuild::Never).expect_err("it leads out of the store");
     open(root.path(), Rebuild::IfStale).expect("built anew");
 }
+
+#[test]
+fn a_file_of_another_case_is_not_taken_for_this_ones() {
+    let root = two_cases();
+    open(root.path(), Rebuild::IfStale).expect("built");
+    let path = root.path().join("index/index.json");
+    let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).expect("there")).expect("JSON");
+    for member in ["file", "sha256"] {
+        manifest["cases"]["alpha"][member] = manifest["cases"]["beta"][member].clone();
+    }
+    fs::write(&path, manifest.to_string()).expect("written");
+    assert!(open(root.path(), Rebuild::Never).is_err());
+    let (library, opened) = open(root.path(), Rebuild::IfStale).expect("built");
+    assert_eq!((opened.built, opened.reused), (1, 1));
+    assert_eq!(library.search_case("alpha", 2, "kestrels", 5).expect("served").len(), 1);
+}
