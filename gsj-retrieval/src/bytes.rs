@@ -1,7 +1,7 @@
-//! The bytes of a file of ours: still in memory, or mapped.
+//! The bytes of files: still in memory, mapped, or read once.
 
-use std::fs::File;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::ops::Deref;
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(crate) enum Bytes {
 impl Bytes {
     /// Maps a file of the store.
     pub(crate) fn map(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let file = open(path)?;
         #[expect(
             unsafe_code,
             reason = "a mapping changes when its file does; index files are written once, renamed into place and only ever unlinked"
@@ -22,6 +22,28 @@ impl Bytes {
         // SAFETY: as said, the bytes do not change while they are mapped.
         let mapped = unsafe { memmap2::Mmap::map(&file) }?;
         Ok(Self::Mapped(mapped))
+    }
+}
+
+/// Opens a file for reading; anything else, as a pipe or a device, might never begin or never end.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    // Looked at before it is opened, which for a pipe waits for whoever writes into it.
+    plain(path)?;
+    File::open(path)
+}
+
+/// Reads a whole file, as [`open`] does.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Fails with [`io::ErrorKind::InvalidInput`] for what is there and no file.
+pub(crate) fn plain(path: &Path) -> io::Result<()> {
+    match fs::metadata(path)?.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file")),
     }
 }
 

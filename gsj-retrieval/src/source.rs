@@ -1,6 +1,7 @@
 //! Where pages come from: a corpus folder, or bare repositories read by object.
 
 use crate::RetrievalError;
+use crate::bytes;
 use crate::library::LISTED_CASES;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -174,7 +175,7 @@ fn case_dir(case_id: &str, path: &Path) -> Result<Read, RetrievalError> {
     let mut collected = Collected::new();
     for (name, file) in children(&folder)? {
         if let Some(number) = page_number(&name) {
-            let bytes = fs::read(&file).map_err(|source| RetrievalError::Read { path: file, source })?;
+            let bytes = bytes::read(&file).map_err(|source| RetrievalError::Read { path: file, source })?;
             collected.insert(number, bytes);
         }
     }

@@ -7,6 +7,7 @@
 mod embedded;
 
 use crate::RetrievalError;
+use crate::bytes;
 use crate::embed::{Embedder, Session};
 use crate::index::CaseIndex;
 use crate::progress::Progress;
@@ -158,9 +159,9 @@ pub(crate) fn open(
 /// The manifest, unless there is none or it is no manifest of ours, which is as good as none.
 fn manifest(folder: &Path) -> Result<Option<Manifest>, RetrievalError> {
     let path = folder.join(MANIFEST);
-    match fs::read(&path) {
+    match bytes::read(&path) {
         Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => Ok(None),
         Err(source) => Err(RetrievalError::Read { path, source }),
     }
 }
@@ -190,7 +191,7 @@ fn opened(folder: &Path, manifest: &Manifest) -> Result<BTreeMap<String, Stored>
 /// The SHA-256 of a file, read past the mapping so that its pages don't count as ours.
 fn digest(path: &Path) -> Result<String, RetrievalError> {
     let failed = |source| RetrievalError::Read { path: path.to_owned(), source };
-    let mut file = fs::File::open(path).map_err(failed)?;
+    let mut file = bytes::open(path).map_err(failed)?;
     let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 18]);
     loop {
         match file.read(&mut buffer).map_err(failed)? {
@@ -310,6 +311,10 @@ fn name_of(id: &str, made_from: &str, suffix: &str) -> String {
 /// One builder at a time; the lock goes with the process.
 fn lock(folder: &Path) -> Result<fs::File, RetrievalError> {
     let path = folder.join(LOCK);
+    match bytes::plain(&path) {
+        Err(source) if source.kind() == io::ErrorKind::InvalidInput => return Err(written(&path, source)),
+        _ => {}
+    }
     let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
     let file = file.map_err(|source| written(&path, source))?;
     match file.try_lock() {

@@ -2,9 +2,9 @@
 
 use super::layout::{self, Checksum, Layout};
 use super::{Digest, Vector, Vectors};
+use crate::bytes;
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
-use std::fs;
 use std::io::Read as _;
 use std::ops::Range;
 use std::path::Path;
@@ -163,7 +163,7 @@ impl Known {
 /// Whether a file's bytes are those that were written. Read past the mapping, so that its pages don't count as ours.
 pub(crate) fn is_whole(path: &Path) -> bool {
     let check = || {
-        let (mut file, mut sum, mut buffer) = (fs::File::open(path)?, Checksum::default(), vec![0; 1 << 18]);
+        let (mut file, mut sum, mut buffer) = (bytes::open(path)?, Checksum::default(), vec![0; 1 << 18]);
         loop {
             match file.read(&mut buffer)? {
                 0 => return Ok::<_, std::io::Error>(sum.stated().is_some_and(|stated| stated == sum.finish())),

@@ -122,3 +122,23 @@ fn a_file_of_another_case_is_not_taken_for_this_ones() {
     assert_eq!((opened.built, opened.reused), (1, 1));
     assert_eq!(library.search_case("alpha", 2, "kestrels", 5).expect("served").len(), 1);
 }
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
+    let root = two_cases();
+    open(root.path(), Rebuild::IfStale).expect("built");
+    let pipe = |path: &Path| {
+        fs::remove_file(path).expect("removed");
+        assert!(std::process::Command::new("mkfifo").arg(path).status().expect("mkfifo runs").success());
+    };
+    for name in names(root.path()).iter().filter(|name| *name != "lock") {
+        pipe(&root.path().join("index").join(name));
+        let (library, opened) = open(root.path(), Rebuild::IfStale).expect("built");
+        assert_eq!(library.search_case("alpha", 2, "kestrels", 5).expect("served").len(), 1);
+        assert!(opened.built > 0, "{name}");
+    }
+    pipe(&root.path().join("index/lock"));
+    assert!(matches!(open(root.path(), Rebuild::Always), Err(RetrievalError::Write { .. })));
+    pipe(&root.path().join("corpus/train/cases/beta/timestep-1/pages/page_0001.md"));
+    assert!(matches!(open(root.path(), Rebuild::IfStale), Err(RetrievalError::Read { .. })));
+}
