@@ -23,6 +23,7 @@ pub use clock::Clock;
 pub use error::ServerError;
 pub use id::{SessionId, TaskId};
 pub use pipeline::{BringUp, BringUpError, BroughtUp, EstateError, bring_up};
+pub use serve::serve;
 pub use server::{Context, Environment, Running, Server};
 pub use state::{SessionState, TaskState};
 pub use store::StoreError;

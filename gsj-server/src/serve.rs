@@ -19,7 +19,7 @@ const BREATHER: Duration = Duration::from_millis(50);
 ///
 /// At most `most` connections are open at once; further ones wait in the listener's backlog. `head` is how
 /// long a client may take to send a request's head, and so also how long a connection may lie idle.
-pub(crate) async fn serve(listener: TcpListener, router: Router, most: usize, head: Duration, stop: CancellationToken) {
+pub async fn serve(listener: TcpListener, router: Router, most: usize, head: Duration, stop: CancellationToken) {
     let places = Arc::new(Semaphore::new(most));
     let mut connections = JoinSet::new();
     loop {

@@ -2,11 +2,18 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use crate::error::{CliError, Kind};
+
+/// Most connections at once; further ones wait for one to end.
+const CONNECTIONS: usize = 4096;
+/// How long a client may take to send a request's head, or keep an idle connection.
+const HEAD: Duration = Duration::from_secs(90);
 
 /// Runs a future on a runtime of its own and waits for what it left to end, for a moment.
 pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
@@ -29,13 +36,17 @@ pub(crate) async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAd
     Ok((listener, bound))
 }
 
-/// Serves until SIGTERM or Ctrl-C.
+/// Serves until SIGTERM or Ctrl-C; no client can hold the end up for longer than a moment.
 pub(crate) async fn serve_until_signal(listener: TcpListener, router: axum::Router) -> Result<(), CliError> {
     let mut signals = Signals::new()?;
-    axum::serve(listener, router)
-        .with_graceful_shutdown(async move { signals.next().await })
-        .await
-        .map_err(|error| CliError::new(Kind::Failed, format!("serve: {error}")))
+    let stop = CancellationToken::new();
+    let serving = gsj_server::serve(listener, router, CONNECTIONS, HEAD, stop.clone());
+    let stopping = async {
+        signals.next().await;
+        stop.cancel();
+    };
+    tokio::join!(serving, stopping);
+    Ok(())
 }
 
 /// SIGTERM and SIGINT, as they come.
@@ -55,7 +66,7 @@ impl Signals {
     }
 
     /// Whether one of the two comes before this time is over.
-    pub(crate) async fn within(&mut self, time: std::time::Duration) -> bool {
+    pub(crate) async fn within(&mut self, time: Duration) -> bool {
         tokio::time::timeout(time, self.next()).await.is_ok()
     }
 

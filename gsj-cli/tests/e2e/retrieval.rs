@@ -1,9 +1,12 @@
 //! `gsj retrieval serve --config`: a service of its own over an estate's repositories.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::githost::{GitHost, PASSWORD};
@@ -185,4 +188,28 @@ fn a_server_runs_sessions_over_the_repositories_of_a_host() {
     assert_eq!(ran.status.code(), Some(0), "sessions go on without the host: {}", text(&ran));
     drop(server);
     assert_eq!(file_with(estate.home.path(), PASSWORD.as_bytes()), None);
+}
+
+#[test]
+fn clients_that_never_finish_do_not_hold_up_the_end() {
+    let estate = Estate::new();
+    let config = configure(&estate, &format!("file://{}", estate.path("repos").display()), |_| {});
+    let mut server = Process::start(&mut serve(&config));
+    ready(&server.url);
+    let host = server.url.strip_prefix("http://").unwrap().to_owned();
+    let head = "POST /mcp/none HTTP/1.1\r\nHost: x\r\n";
+    let begun = ["", head, &format!("{head}Content-Length: 100\r\n\r\n{{")];
+    let mut clients = begun.map(|begun| {
+        let mut stream = TcpStream::connect(&host).unwrap();
+        stream.write_all(begun.as_bytes()).unwrap();
+        stream
+    });
+    // One that is served meanwhile.
+    assert_eq!(asked(&server.url, "GET", "/health", false).0, 200);
+    server.signal(Signal::TERM);
+    assert!(server.wait().success(), "it ends while they are all connected");
+    for client in &mut clients {
+        client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        drop(client.read_to_end(&mut Vec::new()));
+    }
 }
