@@ -145,7 +145,11 @@ fn unfinished(pack: &Path) -> PathBuf {
 fn write_pack(pack: &Path, wanted: Wanted<'_>, ids: &BTreeSet<ObjectId>) -> Result<(), EstateError> {
     let beside = unfinished(pack);
     fs::create_dir(&beside).map_err(|error| EstateError::file("create", &beside, error))?;
-    let fault = |error: CutoffError| EstateError::repository(&beside, error);
+    let fault = |error| match error {
+        // What the disk said is the source, and is to be told.
+        CutoffError::File { action, path, source } => EstateError::file(action, path, source),
+        error => EstateError::repository(&beside, error),
+    };
     let mut writer = PackWriter::begin(&beside, ids.len()).map_err(fault)?;
     let mut missing = ids.clone();
     for (id, (kind, content)) in wanted.plan.own.iter().chain(&wanted.shared.objects) {

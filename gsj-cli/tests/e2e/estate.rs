@@ -128,6 +128,21 @@ fn exit_codes_tell_who_is_at_fault() {
     refused(&mut in_folder("verify", home.path()), 1, &["root.stray"]);
 }
 
+#[test]
+fn a_disk_that_takes_no_more_is_told_by_its_own_words() {
+    let home = copied(&fixture("corpus"));
+    let scaffold = in_folder("scaffold", home.path());
+    // No file may grow, and the signal that says so is ignored as git and cron do it.
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$@\"", "sh"]).arg(scaffold.get_program());
+    limited.args(scaffold.get_args()).env("GSJ_MCP_TOKEN_SECRET", "0".repeat(32));
+    let ran = output(&mut limited);
+    assert_eq!(ran.status.code(), Some(2), "{}", text(&ran));
+    assert!(text(&ran).contains("caused by: File too large"), "{}", text(&ran));
+    let ran = output(&mut in_folder("scaffold", home.path()));
+    assert_eq!(ran.status.code(), Some(0), "with room it goes on: {}", text(&ran));
+}
+
 /// A case's folder, in whichever split it stands.
 fn case_folder(corpus: &Path, case: &str) -> PathBuf {
     let found =
