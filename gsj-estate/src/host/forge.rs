@@ -20,7 +20,7 @@ impl Forge<'_> {
         let answer = self.call("GET", &["user"], None)?;
         let login = match answer.status {
             200 => answer.json().and_then(|body| Some(body.get("login")?.as_str()?.to_owned())),
-            _ => return Err(self.refused("user", &answer)),
+            _ => return Err(self.refused(&self.api("user"), &answer)),
         };
         match login {
             Some(login) if login == self.owner => Ok(()),
@@ -28,7 +28,7 @@ impl Forge<'_> {
                 variable: super::credential_variable(self.owner),
                 what: format!("belongs to `{}` and not to the owner `{}`", crate::names::shown(&login), self.owner),
             }),
-            None => Err(self.fault("user", "answered without a login; is it a Forgejo or Gitea?")),
+            None => Err(fault(&self.api("user"), "answered without a login; is it a Forgejo or Gitea?")),
         }
     }
 
@@ -38,7 +38,7 @@ impl Forge<'_> {
         match answer.status {
             200 => Ok(true),
             404 => Ok(false),
-            _ => Err(self.refused(name, &answer)),
+            _ => Err(self.refused(&self.repository(name), &answer)),
         }
     }
 
@@ -50,7 +50,7 @@ impl Forge<'_> {
             200 | 201 => Ok(()),
             // An earlier call may have done it, and its answer been lost.
             409 if self.exists(name)? => Ok(()),
-            _ => Err(self.refused(name, &answer)),
+            _ => Err(self.refused(&self.repository(name), &answer)),
         }
     }
 
@@ -58,31 +58,42 @@ impl Forge<'_> {
     pub(crate) fn set_default_branch(&self, name: &str, branch: &str) -> Result<(), EstateError> {
         let body = json!({"default_branch": branch});
         let answer = self.call("PATCH", &["repos", self.owner, name], Some(body))?;
-        if answer.status == 200 { Ok(()) } else { Err(self.refused(name, &answer)) }
+        if answer.status == 200 { Ok(()) } else { Err(self.refused(&self.repository(name), &answer)) }
     }
 
     fn call(&self, method: &'static str, path: &[&str], body: Option<Value>) -> Result<Answer, EstateError> {
-        let url = format!("{}/api/v1/{}", self.base, path.join("/"));
+        let url = self.api(&path.join("/"));
         let authorization = format!("token {}", self.token.secret());
         self.web.call(&Call { method, url: &url, shown: &url, authorization: Some(&authorization), accept: None, body })
     }
 
-    fn fault(&self, name: &str, what: &str) -> EstateError {
-        EstateError::Host { url: format!("{}/{}/{name}", self.base, self.owner), what: what.to_owned() }
+    fn api(&self, path: &str) -> String {
+        format!("{}/api/v1/{path}", self.base)
     }
 
-    fn refused(&self, name: &str, answer: &Answer) -> EstateError {
+    fn repository(&self, name: &str) -> String {
+        format!("{}/{}/{name}", self.base, self.owner)
+    }
+
+    fn refused(&self, url: &str, answer: &Answer) -> EstateError {
         let variable = super::credential_variable(self.owner);
         let hint = match answer.status {
             401 => format!("the token in {variable} is not accepted: it may have been revoked"),
             403 => format!("the token in {variable} may not do this: it needs write:repository and write:user"),
-            404 => "there is no such place: is the base URL that of a Forgejo or Gitea?".to_owned(),
+            404 => {
+                "there is no such place: is the base URL that of a Forgejo or Gitea? (any other git host: --host git)"
+                    .to_owned()
+            }
             409 => "a repository of this name is there, and is not ours to read".to_owned(),
             422 => "the host does not take this name".to_owned(),
             300..=399 => "it redirects: give the URL that it redirects to".to_owned(),
             _ => "it has trouble".to_owned(),
         };
         let said = answer.words().replace(self.token.secret(), "***");
-        self.fault(name, &format!("answered {}: {hint}{said}", answer.status))
+        fault(url, &format!("answered {}: {hint}{said}", answer.status))
     }
+}
+
+fn fault(url: &str, what: &str) -> EstateError {
+    EstateError::Host { url: url.to_owned(), what: what.to_owned() }
 }

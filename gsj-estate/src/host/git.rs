@@ -27,6 +27,34 @@ pub(crate) enum Fault {
     Passing(String),
 }
 
+/// A refusal with a cure that we know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// No credential was sent, or one that the host does not know.
+    Unknown,
+    /// The credential is known and has not the right.
+    Forbidden,
+    /// There is no such repository, or none that the credential may see.
+    Absent,
+}
+
+impl Refusal {
+    /// Told by the words of git, which runs in the C locale.
+    pub(crate) fn of(said: &str) -> Option<Self> {
+        let has = |words: &[&str]| words.iter().any(|words| said.contains(words));
+        if has(&["could not read Username", "could not read Password", "Authentication failed", "returned error: 401"])
+        {
+            Some(Self::Unknown)
+        } else if has(&["returned error: 403"]) {
+            Some(Self::Forbidden)
+        } else if said.contains("fatal: repository ") && said.contains(" not found") {
+            Some(Self::Absent)
+        } else {
+            None
+        }
+    }
+}
+
 impl Git<'_> {
     /// Runs git and gives what it printed.
     pub(crate) fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<String, Fault> {
@@ -106,6 +134,19 @@ mod tests {
             "! [remote rejected] main -> main (pre-receive hook declined)",
         ] {
             assert!(!passing(said), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_known_by_what_git_says() {
+        for (said, known) in [
+            ("fatal: could not read Username for 'http://h': terminal prompts disabled", Some(Refusal::Unknown)),
+            ("fatal: Authentication failed for 'https://h/o/c.git/'", Some(Refusal::Unknown)),
+            ("fatal: unable to access 'x': The requested URL returned error: 403", Some(Refusal::Forbidden)),
+            ("fatal: repository 'https://h/o/c.git/' not found", Some(Refusal::Absent)),
+            ("! [remote rejected] main -> main (pre-receive hook declined)", None),
+        ] {
+            assert_eq!(Refusal::of(said), known, "{said}");
         }
     }
 

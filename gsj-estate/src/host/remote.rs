@@ -1,7 +1,7 @@
 //! A git host over https: repositories are made by its API where it has one, and pushed to by git.
 
 use super::forge::Forge;
-use super::git::{Fault, Git};
+use super::git::{Fault, Git, Refusal};
 use super::scratch::Scratch;
 use crate::error::EstateError;
 use crate::recipe::Plan;
@@ -215,7 +215,7 @@ impl Session<'_> {
             let arguments = ["clone", "--quiet", "--mirror", "--template=", "--", &url].map(std::ffi::OsStr::new);
             match self.git.run(arguments.into_iter().chain([path])) {
                 Ok(_) => return Ok(scratch),
-                Err(Fault::Refused(said)) => return Err(EstateError::repository(url.as_ref(), said)),
+                Err(Fault::Refused(said)) => return Err(EstateError::repository(url.as_ref(), self.meant(&said))),
                 Err(Fault::Passing(said)) if started.elapsed() + pause > self.remote.patience => {
                     return Err(self.fault(&url, &said));
                 }
@@ -260,7 +260,7 @@ impl Session<'_> {
         loop {
             match work() {
                 Ok(text) => return Ok(text),
-                Err(Fault::Refused(said)) => return Err(self.fault(url, &said)),
+                Err(Fault::Refused(said)) => return Err(self.fault(url, &self.meant(&said))),
                 Err(Fault::Passing(said)) if started.elapsed() + pause > self.remote.patience => {
                     return Err(self.fault(url, &said));
                 }
@@ -268,6 +268,24 @@ impl Session<'_> {
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
+    }
+
+    /// What a refusal means for whoever has to do something about it, and what git said.
+    fn meant(&self, said: &str) -> String {
+        let variable = super::credential_variable(self.owner);
+        let held = self.remote.token.is_some();
+        let meaning = match Refusal::of(said) {
+            Some(Refusal::Unknown) if held => format!("the credential in {variable} is not accepted"),
+            Some(Refusal::Unknown) => format!("it asks for a credential, and {variable} is not set"),
+            Some(Refusal::Forbidden) if held => format!("the credential in {variable} may not do this"),
+            Some(Refusal::Absent) if !held => format!("it is not there, or not public, and {variable} is not set"),
+            Some(Refusal::Absent) if self.remote.api == Api::None => {
+                "it is not there, or not for this credential to see; on this host repositories are made before, empty"
+                    .into()
+            }
+            _ => return said.to_owned(),
+        };
+        format!("{meaning} ({said})")
     }
 
     fn scratch(&self) -> Result<Scratch, EstateError> {

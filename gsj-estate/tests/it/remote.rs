@@ -58,7 +58,12 @@ fn an_estate_on_a_host_is_made_once_and_reads_back_clean() {
         let writes = calls.iter().filter(|call| call.contains("receive-pack") || !call.starts_with("GET"));
         assert_eq!(writes.filter(|call| !call.contains("upload-pack")).count(), 0, "{calls:?}");
 
-        // What episodes may not read needs the token.
+        // What episodes may not read needs the token, and what is found says so.
+        let report =
+            verify(&Corpus::read(root.path()).expect("passes"), &VerifyOptions::new(Host::Remote(forge.remote(None))));
+        for finding in report.expect("can be looked at").failures().filter(|finding| finding.rule == "verify.clone") {
+            assert!(finding.detail.contains("GSJ_FORGEJO_TOKEN_GSJ_STAGING is not set"), "{}", finding.detail);
+        }
         let without = failing(root.path(), forge.remote(None));
         let wanted = match recipe {
             Recipe::Sealed => vec!["verify.clone case_0000 full clone", "verify.clone case_0001 full clone"],
@@ -123,6 +128,7 @@ fn trouble_passes_and_a_refusal_does_not() {
     };
 
     let (remote, said) = message(with("another-token"));
+    assert!(said.contains("/api/v1/user`"), "the place that was asked is named: {said}");
     assert!(remote && said.contains("401") && said.contains("GSJ_FORGEJO_TOKEN_GSJ_STAGING"), "{said}");
     set(|behaviour| behaviour.login = Some("somebody"));
     let (remote, said) = message(with(TOKEN));
@@ -163,8 +169,14 @@ fn a_host_without_an_api_is_pushed_to_and_one_that_is_not_there_is_told() {
     remote.api = Api::None;
     remote.patience = Duration::from_millis(300);
     let error = push(root.path(), remote.clone(), Recipe::Reference).expect_err("there is no such repository");
-    assert!(error.is_remote() && error.to_string().contains("case_0000.git"), "{error}");
+    let said = error.to_string();
+    assert!(error.is_remote() && said.contains("case_0000.git") && said.contains("are made before, empty"), "{said}");
     git(forge.root.path(), &["init", "-q", "--bare", "-b", "main", "gsj-staging/case_0000.git"]).expect("git");
+    let mut unknown = remote.clone();
+    unknown.token = forge.remote(Some("another-token")).token;
+    let error = push(root.path(), unknown, Recipe::Reference).expect_err("the credential is not accepted");
+    let said = error.to_string();
+    assert!(error.is_remote() && said.contains("GSJ_FORGEJO_TOKEN_GSJ_STAGING is not accepted"), "{said}");
     push(root.path(), remote, Recipe::Reference).expect("pushes");
     assert_eq!(count(&forge.calls(), "GET /api"), 0);
     assert_eq!(failing(root.path(), forge.remote(None)), Vec::<String>::new());
