@@ -134,6 +134,10 @@ impl Asked<'_> {
                     .transpose()
                     .map_err(|what| self.fault(&format!("/health cannot be understood: {what}")))?,
             }),
+            // The API of `gsj serve` tells strangers this and nothing else.
+            (Some(body), None) if body.get("status").is_some() => {
+                Err(self.fault(&format!("/health tells no state: it {}", self.refuses())))
+            }
             _ => Err(self.fault(&format!("/health answered {} and no state{}", answer.status, answer.words()))),
         }
     }
@@ -148,7 +152,7 @@ impl Asked<'_> {
         match (answer.status, word.as_str()) {
             (200 | 202, "already-indexing") => Ok(Triggered::Already),
             (200 | 202, _) => Ok(Triggered::Started),
-            (401, _) => Err(self.fault("/admin/reindex does not take our token: is the secret the service's?")),
+            (401, _) => Err(self.fault(&format!("/admin/reindex {}", self.refuses()))),
             (404 | 405, _) => Err(self.fault("it has no /admin/reindex, so it cannot be told to read the corpus anew")),
             (status, _) => Err(self.fault(&format!("/admin/reindex answered {status}{}", answer.words()))),
         }
@@ -179,6 +183,15 @@ impl Asked<'_> {
         };
         let answer = self.web.call(&call)?;
         Ok(hits(&answer))
+    }
+
+    /// What to look at when our token is not taken.
+    fn refuses(&self) -> &'static str {
+        if self.service.url.ends_with("/mcp") {
+            "does not take our token: the URL is the service's own, without /mcp"
+        } else {
+            "does not take our token: is the secret the service's?"
+        }
     }
 
     pub(crate) fn fault(&self, what: &str) -> EstateError {

@@ -140,6 +140,20 @@ fn what_was_pushed_is_served_after_an_ingest() {
 }
 
 #[test]
+fn a_token_that_is_not_taken_and_an_address_with_the_path_of_the_tools_are_told() {
+    let (root, base) = (synthetic(1), TempDir::new().expect("folder"));
+    build(root.path(), base.path(), Recipe::Sealed);
+    let running = Running::start(base.path(), &["started"]);
+    let below = Service::new(&format!("{}/mcp", running.url), secret(1), Arc::new(|| NOW)).expect("an address");
+    let said = ingest(root.path(), &below).expect_err("no such place").to_string();
+    assert!(said.contains("without /mcp"), "{said}");
+    // What a rollout server tells strangers.
+    *running.shared.health.lock().expect("not poisoned") = Some(json!({"status": "ok", "nodes": 1}));
+    let found = failing(root.path(), base.path(), running.asked(2));
+    assert!(found.iter().any(|finding| finding.contains("is the secret the service's?")), "{found:?}");
+}
+
+#[test]
 fn other_text_of_equal_counts_and_missing_cases_are_found() {
     let (root, base) = (synthetic(3), TempDir::new().expect("folder"));
     build(root.path(), base.path(), Recipe::Sealed);
