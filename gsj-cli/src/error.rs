@@ -52,6 +52,11 @@ impl CliError {
         self
     }
 
+    /// The sentence and its causes on one line, for where an error is a part of an answer.
+    pub(crate) fn text(&self) -> String {
+        std::iter::once(&self.message).chain(&self.causes).map(String::as_str).collect::<Vec<_>>().join(": ")
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self

@@ -73,6 +73,34 @@ fn every_subcommands_help_ends_with_an_example() {
 }
 
 #[test]
+fn help_and_usage_name_what_there_is_to_choose_from() {
+    for line in ["search", "explain", "serve"] {
+        let shown = text(&output(gsj().args(["retrieval", line, "--help"])));
+        let (_, under) = shown.split_once("Embeddings:").unwrap_or_else(|| panic!("{line}: {shown}"));
+        let options: Vec<&str> = under.lines().map(str::trim).filter(|line| line.starts_with("--")).collect();
+        let strays: Vec<_> = options.iter().filter(|option| !option.starts_with("--embeddings-")).collect();
+        assert!(!options.is_empty() && strays.is_empty(), "{line}: {strays:?}");
+    }
+    refused(gsj().args(["retrieval", "serve"]), 2, &["--config <FILE>|--corpus <CORPUS>"]);
+    refused(gsj().args(["retrieval", "serve", "--corpus", "x", "--config", "y"]), 2, &["cannot be used with"]);
+    let submit = |more: &[&str]| {
+        let mut command = gsj();
+        command.args(["submit", "--config", "x.yaml"]).args(more);
+        command
+    };
+    refused(&mut submit(&[]), 2, &["--request <FILE>|--case <CASE>|--from-bank <PARQUET>"]);
+    refused(
+        &mut submit(&["--case", "c"]),
+        2,
+        &["--timestep <TIMESTEP>", "--prompt <PROMPT>|--prompt-file <PROMPT_FILE>"],
+    );
+    let both = ["--case", "c", "--timestep", "1", "--prompt", "p", "--prompt-file", "f"];
+    refused(&mut submit(&both), 2, &["cannot be used with"]);
+    refused(&mut submit(&["--timestep", "1", "--prompt", "p"]), 2, &["--case <CASE>"]);
+    refused(&mut submit(&["--request", "r.json"]), 2, &["x.yaml"]);
+}
+
+#[test]
 fn nothing_starts_on_unusable_input() {
     let estate = Estate::new();
     estate.install("light");
@@ -129,6 +157,11 @@ fn a_server_that_is_not_there_is_exit_3() {
         "--config",
     ]);
     refused(command.arg(config), 3, &["http://127.0.0.1:1", "gsj serve"]);
+
+    let mut search = gsj();
+    search.args(["retrieval", "search", "--case", "harbor-lease", "--timestep", "5", "quay", "--corpus"]);
+    search.arg(fixture("corpus")).args(["--embeddings-url", "http://127.0.0.1:1", "--embeddings-model", "m"]);
+    refused(&mut search, 3, &["http://127.0.0.1:1", "--embeddings-url"]);
 }
 
 #[test]

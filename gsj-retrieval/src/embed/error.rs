@@ -35,7 +35,7 @@ pub enum EmbedError {
     },
     /// The endpoint gives no answer.
     #[error(
-        "embeddings: {url} gives no answer ({problem}, {tries} tries); see that it runs and that `base_url` is right"
+        "embeddings: {url} gives no answer ({problem}, {tries} tries); see that it runs, and that this is its address"
     )]
     Unreachable {
         /// The endpoint.
@@ -87,6 +87,14 @@ pub enum EmbedError {
     /// The build was told to stop.
     #[error("embeddings: told to stop")]
     Stopped,
+}
+
+impl EmbedError {
+    /// Whether the endpoint refused, failed or could not be reached, rather than what was asked for being unusable.
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Late { .. } | Self::Refused { .. } | Self::Answer { .. })
+    }
 }
 
 fn cure(status: u16) -> &'static str {

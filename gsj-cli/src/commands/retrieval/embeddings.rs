@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use gsj_retrieval::{EmbedKey, EmbedOptions, Embedder, EmbeddingsConfig, Library, Progress};
+use gsj_retrieval::{
+    EmbedError, EmbedKey, EmbedOptions, Embedder, EmbeddingsConfig, Library, Progress, RetrievalError,
+};
 
 use crate::environment;
-use crate::error::{CliError, Context as _};
+use crate::error::{CliError, Context as _, Kind};
 
 /// The label of weights that nobody named; good for vectors that are not kept.
 const UNNAMED: &str = "unnamed";
@@ -48,9 +50,22 @@ impl EmbeddingsArgs {
     /// A library with its sentences embedded, where an endpoint is named.
     pub(super) fn embed(&self, library: Library) -> Result<Library, CliError> {
         match self.embedder(false)? {
-            Some(embedder) => library.embedded(embedder, &Progress::default()).usage(),
+            Some(embedder) => library.embedded(embedder, &Progress::default()).map_err(|error| match &error {
+                RetrievalError::Embed(fault) => told(fault),
+                _ => CliError::from_error(Kind::Usage, &error),
+            }),
             None => Ok(library),
         }
+    }
+}
+
+/// An endpoint's fault: what another machine did is told apart from what was asked of us.
+pub(super) fn told(fault: &EmbedError) -> CliError {
+    if fault.is_remote() {
+        CliError::from_error(Kind::Server, fault)
+            .hint("--embeddings-url, --embeddings-model and --embeddings-key-env say which endpoint is asked, and how")
+    } else {
+        CliError::from_error(Kind::Usage, fault)
     }
 }
 

@@ -36,11 +36,11 @@ enum Action {
         after_help = "Example:\n  gsj retrieval explain --corpus fixtures/corpus --case harbor-lease --timestep 12 --page 3 'drying shed'"
     )]
     Explain {
-        #[command(flatten)]
-        question: Question,
         /// The page to explain [default: the best ones]
         #[arg(long)]
         page: Option<u32>,
+        #[command(flatten)]
+        question: Question,
     },
     /// Serve the four tools over MCP.
     #[command(after_help = serve::EXAMPLE)]
@@ -65,16 +65,18 @@ struct Question {
     /// What to look for.
     query: String,
     #[command(flatten)]
-    embeddings: EmbeddingsArgs,
-    #[command(flatten)]
     format: FormatArg,
+    // Last, since its heading holds for all options behind it.
+    #[command(flatten)]
+    embeddings: EmbeddingsArgs,
 }
 
 impl Question {
     /// The corpus, and the query's vector where pages are ranked by vectors.
     fn open(&self) -> Result<(Library, Option<Arc<Vector>>), CliError> {
         let library = self.embeddings.embed(Library::from_corpus_dir(&self.corpus).usage()?)?;
-        let near = library.embedder().map_or(Ok(None), |embedder| embedder.query_blocking(&self.query)).usage()?;
+        let near = library.embedder().map_or(Ok(None), |embedder| embedder.query_blocking(&self.query));
+        let near = near.map_err(|error| embeddings::told(&error))?;
         Ok((library, near))
     }
 
@@ -137,6 +139,10 @@ fn explain(question: &Question, page: Option<u32>) -> Result<ExitCode, CliError>
     Ok(ExitCode::SUCCESS)
 }
 
+fn times_of(count: u8) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
 fn show(why: &Explanation, format: Format) {
     if format == Format::Json {
         output::json(why);
@@ -164,9 +170,10 @@ fn show(why: &Explanation, format: Format) {
     for term in &why.terms {
         let times = match (term.held_by, term.count) {
             (0, _) => "stand together".to_owned(),
+            (1, 0) => "not here, in 1 other sentence".to_owned(),
             (held, 0) => format!("not here, in {held} other sentences"),
-            (held, 1) => format!("once here, in {held} sentences"),
-            (held, count) => format!("{count} times here, in {held} sentences"),
+            (1, count) => format!("{} here, in no other sentence", times_of(count)),
+            (held, count) => format!("{} here, in {held} sentences", times_of(count)),
         };
         output::line(&format!("    {:>7.3}  {:<24} {times}", term.adds, term.term));
     }

@@ -15,7 +15,7 @@ use gsj_retrieval::{
 use super::embeddings::{self, EmbeddingsArgs};
 use crate::commands::{runtime, token};
 use crate::environment;
-use crate::error::{CliError, Context as _};
+use crate::error::{CliError, Context as _, Kind};
 use crate::output;
 use crate::terminal::warn;
 
@@ -24,9 +24,10 @@ pub(super) const EXAMPLE: &str = "Example:\n  gsj retrieval serve --corpus corpu
 const PORT: u16 = 8790;
 
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("source").required(true).args(["config", "corpus"]))]
 pub(super) struct Args {
     /// The service's configuration: repositories, index, limits
-    #[arg(long, value_name = "FILE", required_unless_present = "corpus", conflicts_with_all = ["corpus", "index"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "index")]
     config: Option<PathBuf>,
     /// The corpus folder, each case at its largest timestep
     #[arg(long)]
@@ -38,10 +39,10 @@ pub(super) struct Args {
     #[arg(long)]
     port: Option<u16>,
     /// Name of the variable that holds the secret [default: the configuration's, or GSJ_MCP_TOKEN_SECRET]
-    #[arg(long)]
+    #[arg(long, value_name = "NAME")]
     secret_env: Option<String>,
     /// Tool declarations in the form of a `tools/list` answer
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     tools_file: Option<PathBuf>,
     #[command(flatten)]
     embeddings: EmbeddingsArgs,
@@ -119,7 +120,10 @@ fn folder(corpus: &Path, args: &Args) -> Result<ExitCode, CliError> {
     let embedder = args.embeddings.embedder(args.index.is_some())?;
     let folder = Folder { corpus: corpus.to_owned(), index: args.index.clone(), embedder };
     // A folder that cannot be read is a mistake of whoever named it, and is told before anybody may call.
-    let library = folder.read(&Progress::default()).usage()?;
+    let library = folder.read(&Progress::default()).map_err(|error| match &error {
+        RetrievalError::Embed(fault) => embeddings::told(fault),
+        _ => CliError::from_error(Kind::Usage, &error),
+    })?;
     let mut options = Options::new(Arc::new(token::now));
     options.call_log = Some(log(LogField::ALL.to_vec()));
     let service = Service::starting(tools, vec![secret], options);

@@ -123,7 +123,8 @@ impl Run<'_> {
     /// Submits the rows and takes what comes back, in the order in which it does.
     pub(super) async fn run(&self, rows: &Rows, results: &mut Results) -> Result<(), CliError> {
         self.client.health().await.server()?;
-        progress(&format!("{} tasks of `{}` on {}", rows.count, rows.bank.name(), self.client.base_url()));
+        let noun = if rows.count == 1 { "task" } else { "tasks" };
+        progress(&format!("{} {noun} of `{}` on {}", rows.count, rows.bank.name(), self.client.base_url()));
         progress(&format!("interrupted? the same again with --task-id {} goes on", self.prefix));
         let mut chosen = rows
             .bank

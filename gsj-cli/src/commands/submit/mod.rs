@@ -23,6 +23,8 @@ use crate::terminal::{progress, warn};
 #[command(
     after_help = "Example:\n  gsj submit --config rollout.yaml --case harbor-lease --timestep 12 --prompt 'Summarise the case.' --episodes 4 --out results\n  gsj submit --config rollout.yaml --from-bank corpus/taskbank.parquet --all --split train --out results"
 )]
+#[command(group = clap::ArgGroup::new("task").required(true).args(["request", "case", "from_bank"]))]
+#[command(group = clap::ArgGroup::new("instruction").args(["prompt", "prompt_file"]))]
 pub(crate) struct Args {
     /// The configuration of the server
     #[arg(long)]
@@ -34,13 +36,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["case", "timestep", "prompt", "prompt_file", "episodes"])]
     request: Option<PathBuf>,
     /// The case id
-    #[arg(long, required_unless_present_any = ["request", "from_bank"])]
+    #[arg(long, requires_all = ["timestep", "instruction"])]
     case: Option<String>,
     /// The last visible page
-    #[arg(long, required_unless_present_any = ["request", "from_bank"], value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     timestep: Option<u32>,
     /// What the agent is asked to do
-    #[arg(long, conflicts_with = "prompt_file", required_unless_present_any = ["request", "prompt_file", "from_bank"])]
+    #[arg(long)]
     prompt: Option<String>,
     /// A file with what the agent is asked to do
     #[arg(long)]
@@ -91,7 +93,14 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
         if args.task_id.is_some() && has_ended(&client, &task_id, episodes).await? {
             progress(&format!("task {task_id} on {url} has ended and is collected; another --task-id runs it anew"));
         } else {
-            let answer = client.submit(&body).await.server()?;
+            let answer = client.submit(&body).await.server().map_err(|error| {
+                let unsaid = args.from_bank.split.is_none() && error.text().contains("metadata.split");
+                if unsaid {
+                    error.hint("--split train or --split eval states the split of the task's case")
+                } else {
+                    error
+                }
+            })?;
             for warning in &answer.warnings {
                 warn(warning);
             }
