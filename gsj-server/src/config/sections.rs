@@ -306,7 +306,7 @@ pub struct RetrievalConfig {
     /// Tool declarations in the form of a `tools/list` answer. Absent: the built-in ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools_file: Option<PathBuf>,
-    /// Decisions for `search_decisions`, a JSON list. Absent: the built-in ones.
+    /// Decisions for `search_decisions`: a record a line, or a JSON list. Absent: the built-in ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decisions_file: Option<PathBuf>,
     /// Where the index is kept. Absent: `index` in the state folder.
