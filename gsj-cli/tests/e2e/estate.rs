@@ -111,6 +111,21 @@ fn exit_codes_tell_who_is_at_fault() {
     gone.args(["--base-url", "http://u:hunter2@127.0.0.1:1"]);
     let ran = output(&mut gone);
     assert!(ran.status.code() == Some(2) && !text(&ran).contains("hunter2"), "{}", text(&ran));
+    let beside = home.path().join("repos");
+    let asked = format!("--base-url file://{}", beside.display());
+    refused(phase("scaffold", home.path()).arg("--base-url").arg(&beside), 2, &["none of file:///FOLDER", &asked]);
+    refused(phase("scaffold", home.path()).args(["--base-url", "u:hunter@h"]), 2, &["`...` is none of"]);
+    let git = ["--host", "git", "--base-url", "http://127.0.0.1:1"];
+    refused(phase("scaffold", home.path()).args(git), 2, &["GSJ_FORGEJO_TOKEN_", "password"]);
+
+    // The service's secret: nothing is pushed without it, and what asks nothing needs none.
+    let service = ["--mcp-url", "http://127.0.0.1:1"];
+    let secret = "GSJ_MCP_TOKEN_SECRET";
+    let mut all = in_folder("all", home.path());
+    refused(all.args(service).env_remove(secret), 2, &[secret, "http://127.0.0.1:1: --skip-ingest"]);
+    assert!(!beside.exists() && !lock.exists(), "nothing is made before");
+    let mut dry = phase("ingest", home.path());
+    refused(dry.args(service).arg("--dry-run").env_remove(secret), 0, &["would tell http://127.0.0.1:1"]);
 
     let dry = output(in_folder("all", home.path()).args(["--dry-run", "--skip-ingest"]));
     assert_eq!(dry.status.code(), Some(0), "{}", text(&dry));

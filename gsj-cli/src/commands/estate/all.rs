@@ -44,6 +44,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
         Ok(corpus) => corpus,
         Err(code) => return Ok(code),
     };
+    if !args.skip_ingest && !args.dry_run {
+        // A secret that is missing is told before anything is pushed.
+        args.service.resolve(&corpus)?;
+    }
     let made = args.build.scaffold(&corpus, &args.corpus, &args.host, args.dry_run)?;
     scaffolding::print(&made, args.dry_run, format);
     ingest::tell(&corpus, &args.service, args.dry_run, args.skip_ingest, format)?;

@@ -174,7 +174,8 @@ fn compare(before: &Path, after: &Path, format: Format) -> Result<ExitCode, CliE
             })),
             Format::Human => {
                 let columns = columns.join(", ");
-                output::line(format!("{mark} {key}  {}", paint(DIM, &columns)).trim_end());
+                let columns = if columns.is_empty() { columns } else { format!("  {}", paint(DIM, &columns)) };
+                output::line(&format!("{mark} {key}{columns}"));
             }
         }
     }

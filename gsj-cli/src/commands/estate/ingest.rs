@@ -48,14 +48,15 @@ pub(super) fn tell(
         progress("ingest: skipped");
         return Ok(());
     }
+    // What asks nothing needs no secret.
+    if let Some(url) = service.url(corpus).filter(|_| dry_run) {
+        progress(&format!("ingest: would tell {url} to read {} cases anew", corpus.cases.len()));
+        return Ok(());
+    }
     let Some(service) = service.resolve(corpus)? else {
         progress("ingest: the corpus names no retrieval service, so none is told");
         return Ok(());
     };
-    if dry_run {
-        progress(&format!("ingest: would tell {} to read {} cases anew", service.url, corpus.cases.len()));
-        return Ok(());
-    }
     progress(&format!("ingest: waiting for {}", service.url));
     let done = ingest(&corpus.lock_dir, &service).map_err(|error| place::of(&error))?;
     match format {

@@ -177,6 +177,16 @@ impl HostArgs {
             }
             return Ok(Host::Folder(PathBuf::from(folder)));
         }
+        if !base.starts_with("https://") && !base.starts_with("http://") {
+            // A URL may hold a secret, and then it is not repeated.
+            let shown = if base.contains('@') { "..." } else { base };
+            let fault = CliError::usage(format!("`{shown}` is none of file:///FOLDER, https://HOST and http://HOST"));
+            let folder = std::path::absolute(base).unwrap_or_else(|_| PathBuf::from(base));
+            return Err(match folder.parent().is_some_and(Path::is_dir) && shown == base {
+                true => fault.hint(format!("a folder: --base-url file://{}", folder.display())),
+                false => fault.hint("--base-url file:///srv/repos"),
+            });
+        }
         let variable = credential_variable(self.owner_override.as_deref().unwrap_or(&corpus.settings.owner));
         let token =
             match environment::value(&variable) {
@@ -184,8 +194,12 @@ impl HostArgs {
                     CliError::usage(format!("the value of {variable} holds what no header can carry"))
                 })?),
                 None if pushes => {
+                    let what = match self.host {
+                        HostKind::Forge => "an access token with write:repository and write:user",
+                        HostKind::Git => "what the host takes as the owner's password",
+                    };
                     return Err(CliError::usage(format!("the environment variable {variable} is not set"))
-                        .hint(format!("export {variable}=... (an access token with write:repository and write:user)"))
+                        .hint(format!("export {variable}=... ({what})"))
                         .hint("or into a folder: --base-url file:///srv/repos"));
                 }
                 None => None,
@@ -232,10 +246,16 @@ pub(super) struct ServiceArgs {
 }
 
 impl ServiceArgs {
+    /// The service's address, where there is one.
+    pub(super) fn url<'a>(&'a self, corpus: &'a Corpus) -> Option<&'a str> {
+        self.mcp_url.as_deref().or(corpus.settings.mcp_url.as_deref())
+    }
+
     /// The service, where there is one.
     pub(super) fn resolve(&self, corpus: &Corpus) -> Result<Option<Service>, CliError> {
-        let Some(url) = self.mcp_url.as_deref().or(corpus.settings.mcp_url.as_deref()) else { return Ok(None) };
-        let secret = token::secret(&self.secret_env)?;
+        let Some(url) = self.url(corpus) else { return Ok(None) };
+        let secret = token::secret(&self.secret_env)
+            .map_err(|error| error.hint(format!("without the service at {url}: --skip-ingest")))?;
         let mut service = Service::new(url, secret, Arc::new(token::now)).usage()?;
         service.timeout = Duration::from_secs(self.ingest_timeout);
         Ok(Some(service))

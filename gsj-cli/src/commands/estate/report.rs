@@ -29,7 +29,11 @@ pub(super) fn print_again(phase: &str, report: &Report, changed: &[String]) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    output::line(&format!("\n{} changed: {}{more}", paint(BOLD, phase), named.join(", ")));
+    let what = match named.is_empty() {
+        true => "again: the folder is back, as it was".to_owned(),
+        false => format!("changed: {}{more}", named.join(", ")),
+    };
+    output::line(&format!("\n{} {what}", paint(BOLD, phase)));
     let failures: Vec<&Finding> = report.failures().collect();
     if !failures.is_empty() {
         table(&failures);

@@ -55,10 +55,10 @@ pub(super) fn print(made: &Scaffolded, dry_run: bool, format: Format) {
                     (true, false) => "made",
                 };
                 output::line(&format!(
-                    "{} {:<20} {:>2} branches  {}",
-                    paint(GREEN, word),
+                    "{} {:<20} {}  {}",
+                    paint(GREEN, &format!("{word:<10}")),
                     repo.case_id,
-                    repo.refs.len(),
+                    counted(repo.refs.len(), "branch  ", "branches"),
                     paint(DIM, &repo.url)
                 ));
             }
@@ -92,6 +92,11 @@ pub(super) fn print(made: &Scaffolded, dry_run: bool, format: Format) {
         };
         warn(&format!("{count}: {why}: {named}{more}"));
     }
+}
+
+/// A number and its noun, in columns.
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count:>2} {}", if count == 1 { one } else { many })
 }
 
 /// Reads a corpus and makes its repositories.
