@@ -210,6 +210,26 @@ fn what_changed_is_looked_at_again_and_what_was_edited_stays() {
     assert_eq!(fs::read_to_string(&config).unwrap(), edited);
     assert_eq!(answer(&stand.again(&[]))["changed"], false);
 
+    // One that cannot be used is told by `status`, kept beside, and who said yes is told to what.
+    fs::write(&config, format!("{edited}\nbogus: 1\n")).unwrap();
+    let (code, status) = stand.status();
+    assert!(code == 1 && status["config"]["says"].as_str().unwrap().contains("bogus"), "{status}");
+    assert_eq!(status["agent"]["ok"], true, "{status}");
+    let ran = stand.again(&["-y"]);
+    answer(&ran);
+    assert!(said(&ran).contains("unknown field `bogus`") && said(&ran).contains("yes (-y)"), "{}", text(&ran));
+    assert!(fs::read_to_string(stand.home().join("rollout.yaml.before")).unwrap().contains("bogus"));
+    fs::write(&config, &edited).unwrap();
+    let bare = stand.again(&["-y", "--engine-url", "127.0.0.1:9"]);
+    assert!(bare.status.code() == Some(2) && said(&bare).contains("--engine-url 127.0.0.1:9"), "{}", text(&bare));
+
+    // Behind the wall only what the server takes is offered.
+    fs::write(&config, edited.replace("split_wall: false", "split_wall: true")).unwrap();
+    let walled = next(&answer(&stand.again(&["-y"])));
+    assert!(!walled.is_empty() && walled.iter().all(|line| !line.contains("--split eval")), "{walled:?}");
+    fs::write(&config, &edited).unwrap();
+    answer(&stand.again(&["-y"]));
+
     // Other rules for the agent, another skill: one asks for a look, the other is derived.
     let rules = stand.path("corpus/AGENTS.md");
     fs::write(&rules, format!("{}\nBe brief.\n", fs::read_to_string(&rules).unwrap())).unwrap();

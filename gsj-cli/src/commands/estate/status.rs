@@ -58,8 +58,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
     let running = up::find(&home)?;
     let mut parts = server(running.as_ref());
     parts.extend(corpus(&home, &record, running.is_some()));
+    parts.push(configuration(&home, config.as_ref().err()));
     parts.push(pins(&home));
-    parts.push(installed(&record, config.as_ref()));
+    parts.push(installed(&record, config.as_ref().ok()));
     let worst = parts.iter().map(|part| part.mark).fold(Mark::Well, |worst, mark| match (worst, mark) {
         (Mark::Silent, _) | (_, Mark::Silent) => Mark::Silent,
         (Mark::Wanting, _) | (_, Mark::Wanting) => Mark::Wanting,
@@ -198,9 +199,19 @@ fn corpus(home: &Home, record: &Record, runs: bool) -> Vec<Part> {
     ]
 }
 
+fn configuration(home: &Home, fault: Option<&String>) -> Part {
+    let path = home.config();
+    let (mark, says) = match fault {
+        None => (Mark::Well, path.display().to_string()),
+        Some(fault) => (Mark::Wanting, fault.clone()),
+    };
+    Part { name: "config", mark, says, detail: json!({"path": path, "fault": fault}) }
+}
+
 fn pins(home: &Home) -> Part {
     let (values, fault) = up::pins_standing(home);
     let path = home.pins();
+    let fault = if path.exists() { fault } else { Some("none yet".to_owned()) };
     let (mark, says) = match &fault {
         None => (Mark::Well, format!("{}: whole, {values} values", path.display())),
         Some(fault) => (Mark::Wanting, fault.clone()),
@@ -210,7 +221,8 @@ fn pins(home: &Home) -> Part {
 
 fn installed(record: &Record, config: Option<&Config>) -> Part {
     let name = record.agent.clone().unwrap_or_else(|| "pi".to_owned());
-    let state = config.and_then(|config| config.harness.installed_in.clone()).unwrap_or_default();
+    let state = config.and_then(|config| config.harness.installed_in.clone()).or_else(|| record.state.clone());
+    let state = state.unwrap_or_else(crate::environment::state_dir);
     let opened = agents(record.agents_dir.as_deref()).and_then(|known| {
         let wanted = known.find(&name).usage()?;
         agent::open(wanted, &state, Depth::Quick).usage()

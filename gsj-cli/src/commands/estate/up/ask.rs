@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, IsTerminal as _};
 
 use crate::error::{CliError, Kind};
+use crate::terminal::progress;
 
 /// Who answers.
 #[derive(Debug, Clone, Copy)]
@@ -19,10 +20,18 @@ impl Asker {
     /// Asks; no ends the command, and so does the want of a terminal to ask at.
     pub(crate) fn confirm(self, question: &str) -> Result<(), CliError> {
         if self.yes {
+            // Whoever reads the log later should know what was agreed to.
+            progress(&format!("{question} yes (-y)"));
             return Ok(());
         }
         let answer = self.read(&format!("{question} [y/N] "))?;
-        if matches!(answer.to_lowercase().as_str(), "y" | "yes") { Ok(()) } else { Err(declined()) }
+        if matches!(answer.to_lowercase().as_str(), "y" | "yes") {
+            return Ok(());
+        }
+        Err(CliError::new(
+            Kind::Failed,
+            "stopped as you said; what was done so far stays, and the same command goes on from there",
+        ))
     }
 
     /// Has a word typed out, for what cannot be undone.
@@ -31,7 +40,10 @@ impl Asker {
             return Ok(());
         }
         let answer = self.read(&format!("{question} Type `{word}` to go on: "))?;
-        if answer == word { Ok(()) } else { Err(declined()) }
+        if answer == word {
+            return Ok(());
+        }
+        Err(CliError::new(Kind::Failed, format!("stopped, and nothing was done: `{word}` was not typed")))
     }
 
     fn read(self, text: &str) -> Result<String, CliError> {
@@ -47,11 +59,4 @@ impl Asker {
             .map_err(|error| CliError::new(Kind::Failed, format!("read the answer: {error}")))?;
         Ok(line.trim().to_owned())
     }
-}
-
-fn declined() -> CliError {
-    CliError::new(
-        Kind::Failed,
-        "stopped as you said; what was done so far stays, and the same command goes on from there",
-    )
 }

@@ -68,14 +68,18 @@ impl Choice {
             (None, Some(known)) if known.kind == "sglang" => Dialect::Sglang,
             (None, _) => Dialect::Vllm,
         };
+        let url = base(&url.ok_or_else(|| missing("which engine", "--engine-url URL"))?);
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            return Err(CliError::usage(format!("--engine-url {url}: must begin with http:// or https://")));
+        }
         // Another engine's key is not that of the one before.
-        let key = known.as_ref().filter(|known| !other || url.as_deref().map(base).as_ref() == Some(&known.url));
+        let key = known.as_ref().filter(|known| !other || url == known.url);
         let engine = EngineRecord {
             kind: match kind {
                 Dialect::Vllm => "vllm".to_owned(),
                 Dialect::Sglang => "sglang".to_owned(),
             },
-            url: base(&url.ok_or_else(|| missing("which engine", "--engine-url URL"))?),
+            url,
             model: model.ok_or_else(|| missing("which model", "--engine-model NAME"))?,
             api_key_env: args.engine_api_key_env.clone().or_else(|| key.and_then(|known| known.api_key_env.clone())),
         };

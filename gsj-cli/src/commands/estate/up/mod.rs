@@ -81,9 +81,9 @@ pub(super) struct Args {
     format: FormatArg,
 }
 
-/// The configuration of an estate, where there is one that can be read.
-pub(super) fn config(home: &Home) -> Option<Config> {
-    config::read(home).ok()
+/// The configuration of an estate, or why it cannot be used.
+pub(super) fn config(home: &Home) -> Result<Config, String> {
+    config::read(home).map_err(|error| error.text())
 }
 
 /// As root every path is seen; the sandbox's user must get through each folder on the way too.

@@ -251,10 +251,9 @@ pub(super) fn settle(
         let same = moved.as_ref().is_some_and(|moved| moved.mode.is_none() && moved.sets.is_empty());
         if !same {
             for set in moved.iter().flat_map(|moved| &moved.sets) {
-                let words = |n: usize, what: &str| if n == 0 { String::new() } else { format!(" {n} {what}") };
-                let (gone, new) =
-                    (words(set.removed.len(), "no longer approved"), words(set.added.len(), "newly approved"));
-                progress(&format!("pins: {}:{gone}{new}", set.set));
+                let moved = [(set.removed.len(), "no longer approved"), (set.added.len(), "newly approved")];
+                let words = moved.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
+                progress(&format!("pins: {}: {}", set.set, words.collect::<Vec<_>>().join(", ")));
             }
             let by = if own { "" } else { ", which was changed by hand" };
             asker.confirm(&format!("Replace the approved sets in {}{by}?", path.display()))?;

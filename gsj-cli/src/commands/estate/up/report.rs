@@ -56,7 +56,15 @@ pub(super) fn print(steps: &Steps<'_>, stands: &Stands, format: Format) -> Resul
     output::line("");
     let word = if steps.done.is_empty() { "nothing changed; the estate stands" } else { "the estate stands" };
     output::line(&paint(GREEN, word));
-    output::line(&format!("next: {}", next.join("\n      ")));
+    if !next.is_empty() {
+        output::line(&format!("next: {}", next.join("\n      ")));
+    }
+    if walled(stands) && bank.eval > 0 {
+        output::line(&paint(
+            DIM,
+            "tasks of eval cases are refused: estate.split_wall is on, and estate.evaluation is off",
+        ));
+    }
     Ok(())
 }
 
@@ -71,7 +79,7 @@ fn bank_path(steps: &Steps<'_>) -> std::path::PathBuf {
     steps.corpus.lock_dir.join(gsj_estate::BANK_FILE)
 }
 
-/// The commands that submit everything, one for each split.
+/// The commands that submit everything that the server takes, one for each split.
 fn next(steps: &Steps<'_>, stands: &Stands) -> Vec<String> {
     let bank = &stands.standing.bank;
     let program = program();
@@ -80,10 +88,18 @@ fn next(steps: &Steps<'_>, stands: &Stands) -> Vec<String> {
         quoted(&steps.home.config()),
         quoted(&bank_path(steps))
     );
+    let train = format!("{base} --split train --out results");
     match (bank.train, bank.eval) {
+        (0, 1..) if walled(stands) => Vec::new(),
         (0, _) | (_, 0) => vec![format!("{base} --out results")],
-        _ => vec![format!("{base} --split train --out results"), format!("{base} --split eval --out results-eval")],
+        _ if walled(stands) => vec![train],
+        _ => vec![train, format!("{base} --split eval --out results-eval")],
     }
+}
+
+/// Whether this server takes no task of an eval case.
+fn walled(stands: &Stands) -> bool {
+    stands.config.estate.split_wall && !stands.config.estate.evaluation
 }
 
 /// How this program is called: by its name where the search path finds it, else by its path.
