@@ -202,7 +202,7 @@ fn words(text: &str, mut each: impl FnMut(&str)) {
     let mut runs = 0_usize;
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
-        if c.is_alphanumeric() {
+        if c.is_alphanumeric() || (is_silent(c) && !run.is_empty()) {
             fold(c, &mut run);
             continue;
         }
@@ -240,6 +240,12 @@ fn finish(whole: &mut String, runs: &mut usize, each: &mut impl FnMut(&str)) {
     *runs = 0;
 }
 
+/// Whether a character stands within a word and is no letter of its own: a mark on the letter before it, or a place where
+/// the word may be broken.
+fn is_silent(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{ad}')
+}
+
 /// Lower case, and the letters that English and German texts write with and without marks.
 fn fold(c: char, into: &mut String) {
     for lower in c.to_lowercase() {
@@ -258,8 +264,7 @@ fn fold(c: char, into: &mut String) {
             'ß' => into.push_str("ss"),
             'æ' => into.push_str("ae"),
             'œ' => into.push_str("oe"),
-            // A combining mark after a letter that was written in two code points.
-            '\u{300}'..='\u{36f}' => {}
+            silent if is_silent(silent) => {}
             other => into.push(other),
         }
     }
@@ -289,6 +294,8 @@ mod tests {
     #[test]
     fn case_and_accents_fold() {
         assert_eq!(all_words("Görlitz STRASSE Straße é"), ["gorlitz", "strasse", "strasse", "e"]);
+        let parted = "Go\u{308}rlitz E\u{301}\u{323}-1 Ver\u{ad}trag \u{301}x \u{ad}";
+        assert_eq!(all_words(parted), ["gorlitz", "e", "1", "e-1", "vertrag", "x"]);
     }
 
     #[test]
