@@ -118,7 +118,7 @@ pub(crate) struct Ranking<'a> {
     lists: Vec<List<'a>>,
     /// Neighbours by their places in `lists`, and what standing next to each other adds.
     neighbours: Vec<(usize, usize, f64)>,
-    /// What the terms that stand nowhere in view would weigh.
+    /// What the terms that stand nowhere in view would weigh, but for function words.
     absent: f64,
     average: f64,
     norms: Vec<f64>,
@@ -128,6 +128,8 @@ pub(crate) struct Ranking<'a> {
 struct List<'a> {
     term: String,
     weight: f64,
+    /// Whether the query has it as a function word.
+    function: bool,
     postings: Postings<'a>,
 }
 
@@ -139,10 +141,11 @@ impl<'a> Ranking<'a> {
         for (place, (term, counts)) in query.terms.iter().enumerate() {
             let postings = view.postings(term);
             let held = postings.len() as f64;
+            let function = *counts < 1.0;
             let weight = counts * ((units - held + 0.5) / (held + 0.5)).ln_1p();
             if postings.len() > 0 {
-                lists.push((place, List { term: term.clone(), weight, postings }));
-            } else {
+                lists.push((place, List { term: term.clone(), weight, function, postings }));
+            } else if !function {
                 absent += weight;
             }
         }
@@ -198,10 +201,10 @@ impl<'a> Ranking<'a> {
         })
     }
 
-    /// How much of the query a unit holds, by the weight of its terms: 0 to 1.
+    /// How much of the query a unit holds, by the weight of its terms but for function words: 0 to 1.
     pub(super) fn coverage(&self, unit: usize) -> f64 {
         let (mut here, mut all) = (0.0, self.absent);
-        for list in &self.lists {
+        for list in self.lists.iter().filter(|list| !list.function) {
             all += list.weight;
             if list.postings.in_unit(unit).is_some() {
                 here += list.weight;

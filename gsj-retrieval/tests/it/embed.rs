@@ -48,10 +48,12 @@ fn an_explanation_says_which_ranking_put_a_page_where_it_stands() {
         assert_eq!((why.page, why.score), (hit.page, hit.score));
         let fused = why.fused.expect("both");
         let vote = |rank: Option<usize>| rank.map_or(0.0, |rank| 1.0 / (60.0 + rank as f64));
-        let sum = fused.weight_of_words * vote(fused.rank_by_words) + vote(fused.rank_by_vectors);
+        let sum =
+            fused.weight_of_words * vote(fused.rank_by_words) + fused.weight_of_vectors * vote(fused.rank_by_vectors);
         assert_eq!(sum, hit.score, "{fused:?}");
         assert!(fused.nearest.is_none_or(|sentence| hit.text.contains(&sentence)));
         assert!((0.0..=1.0).contains(&fused.weight_of_words));
+        assert!((0.01..=1.0).contains(&fused.weight_of_vectors));
     }
     assert!(library.explain_near("alpha", 5, query, vector.as_deref(), 6).is_err(), "not in view");
     assert!(library.explain_near("alpha", 6, query, None, 1).expect("served").is_some_and(|why| why.fused.is_none()));
