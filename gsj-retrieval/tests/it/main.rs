@@ -6,6 +6,7 @@ mod embed;
 mod embed_faults;
 mod fake_endpoint;
 mod independence;
+mod judged;
 mod kills;
 mod light;
 mod limits;
