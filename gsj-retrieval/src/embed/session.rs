@@ -111,8 +111,7 @@ impl<'a> Session<'a> {
     /// Has one page embedded: where its pieces stand, and their vectors when they come.
     fn start(&self, runtime: &Runtime, page: &str) -> (Vec<Range<usize>>, Asked) {
         let pieces = vectors::pieces(page);
-        let texts: Vec<String> =
-            pieces.iter().map(|piece| vectors::spoken(page.get(piece.clone()).unwrap_or_default())).collect();
+        let texts: Vec<String> = (0..pieces.len()).map(|at| vectors::spoken_among(page, &pieces, at)).collect();
         let shared = Arc::clone(&self.shared);
         let asked = runtime.spawn(async move { shared.embed(texts).await });
         (pieces, Asked(asked))

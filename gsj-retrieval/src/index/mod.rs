@@ -61,14 +61,14 @@ pub struct FusedRank {
     pub identifiers: u32,
     /// Its rank by words, from 1; absent when that names it not or too late.
     pub rank_by_words: Option<usize>,
-    /// What its vote by words counts, 0 to 1: how much of the query's words, but for function words, its best sentence
-    /// holds.
+    /// What a vote by words counts for this query, 0 to 1: how much of its words, but for function words, the sentence that
+    /// leads by words holds.
     pub weight_of_words: f64,
-    /// What a vote by vectors counts for this query, 0.01 to 1: what the sentence that leads by words leaves of the query.
+    /// What a vote by vectors counts for this query, 0.01 to 1: what that sentence leaves of it.
     pub weight_of_vectors: f64,
     /// Its rank by vectors, from 1; absent as above.
     pub rank_by_vectors: Option<usize>,
-    /// The cosine between the query and the page's nearest sentence.
+    /// The cosine between the query and the page's nearest sentence, read among those beside it.
     pub cosine: Option<f64>,
     /// That sentence.
     pub nearest: Option<String>,
@@ -208,7 +208,7 @@ impl View<'_> {
         let fused = FusedRank {
             identifiers: found.identifiers,
             rank_by_words: found.by_words,
-            weight_of_words: found.coverage,
+            weight_of_words: fusion.coverage,
             weight_of_vectors: fusion.left,
             rank_by_vectors: found.by_vectors,
             cosine: found.nearest.map(|(_, cosine)| cosine),

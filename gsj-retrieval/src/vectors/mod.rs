@@ -185,6 +185,27 @@ pub(crate) fn spoken(text: &str) -> String {
     }
 }
 
+/// What is sent for a piece: it and what stands before and behind it, since there is said whom its "he" and "it" mean.
+/// The piece is whole; of its neighbours come the nearest words, as far as there is room.
+pub(crate) fn spoken_among(page: &str, pieces: &[Range<usize>], at: usize) -> String {
+    let text = |at: Option<usize>| at.and_then(|at| page.get(pieces.get(at)?.clone())).unwrap_or_default();
+    let here = spoken(text(Some(at)));
+    let mut room = MOST_CHARS.saturating_sub(here.chars().count());
+    let mut fits = |word: &&str, least: usize| {
+        let taken = word.chars().count() + 1;
+        let there_is = room >= least + taken;
+        room -= if there_is { taken } else { 0 };
+        there_is
+    };
+    let half = MOST_CHARS.saturating_sub(here.chars().count()) / 2;
+    let mut words: Vec<&str> =
+        text(at.checked_sub(1)).split_whitespace().rev().take_while(|word| fits(word, half)).collect();
+    words.reverse();
+    words.push(&here);
+    words.extend(text(at.checked_add(1)).split_whitespace().take_while(|word| fits(word, 0)));
+    words.join(" ")
+}
+
 /// Whether there is anything to embed.
 pub(crate) fn has_words(text: &str) -> bool {
     text.chars().any(char::is_alphanumeric)
@@ -209,5 +230,28 @@ mod tests {
         assert_eq!(pieces(&run).len(), 3, "without blanks too");
         assert_eq!(pieces("").len(), 0);
         assert_eq!(spoken(&run).chars().count(), MOST_CHARS);
+    }
+
+    #[test]
+    fn a_piece_is_sent_among_its_neighbours_as_far_as_there_is_room() {
+        let among = |page: &str| -> Vec<String> {
+            let pieces = pieces(page);
+            (0..pieces.len()).map(|at| spoken_among(page, &pieces, at)).collect()
+        };
+        assert_eq!(
+            among("Ada  came.\nShe sat.\n\nIt rained."),
+            ["Ada came. She sat.", "Ada came. She sat. It rained.", "She sat. It rained."]
+        );
+        assert_eq!(among("Alone."), ["Alone."]);
+        assert_eq!(among(""), [""; 0]);
+        let long = |word: &str, count: usize| format!("{}.", vec![word; count].join(" "));
+        let page = format!("{} {} {}", long("äa", 300), long("Bb", 200), long("Cc", 300));
+        let sent = among(&page);
+        assert_eq!(pieces(&page).len(), 3);
+        assert!((990..=MOST_CHARS).contains(&sent[1].chars().count()), "both sides have room, and it is used");
+        assert!(sent[1].contains(&long("Bb", 200)), "the piece itself is whole");
+        assert!(sent[1].starts_with("äa") && sent[1].ends_with("Cc"), "{sent:?}");
+        let page = format!("{} {}", "äb ".repeat(900), "x".repeat(2500));
+        assert!(among(&page).iter().all(|text| text.chars().count() <= MOST_CHARS));
     }
 }

@@ -69,7 +69,13 @@ fn a_request_holds_sentences_of_one_page_and_one_is_under_way_at_a_time() {
     let case = vec![page.to_owned(), " \n".to_owned(), "Four.".to_owned()];
     let cases = BTreeMap::from([("alpha".to_owned(), case)]);
     Library::from_pages(cases).expect("valid").embedded(embedder, &Progress::default()).expect("embedded");
-    let expected: &[&[&str]] = &[&["## Rule", "One."], &["Two.", "| a | b |"], &["Three."], &["Four."]];
+    // Each between those beside it, on its page.
+    let expected: &[&[&str]] = &[
+        &["## Rule One.", "## Rule One. Two."],
+        &["One. Two. | a | b |", "Two. | a | b | Three."],
+        &["| a | b | Three."],
+        &["Four."],
+    ];
     assert_eq!(endpoint.requests(), expected);
     assert_eq!(endpoint.most_under_way(), 1);
 }
