@@ -227,6 +227,14 @@ mod tests {
                 Identity { name: "n".into(), email: "e".into(), seconds, offset }.line() + "\n"
             });
             let said = git.status.success().then(|| String::from_utf8_lossy(&git.stdout).into_owned());
+            // Up to 2.39 git took some moments after 2099, later it takes none: what versions read differently is refused.
+            let late = |said: &String| {
+                let seconds = said.split(' ').nth(2).and_then(|word| word.parse().ok());
+                seconds.is_some_and(|seconds: u64| seconds >= 4_102_444_800)
+            };
+            if wanted.is_none() && said.as_ref().is_some_and(late) {
+                continue;
+            }
             assert_eq!(said, line, "{text}: {}", String::from_utf8_lossy(&git.stderr));
         }
         assert_eq!(date("5 Mar, 1 Jan 2026 00:00:00 +0000"), None, "git makes another day of it");
