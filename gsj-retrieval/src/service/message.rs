@@ -126,6 +126,16 @@ mod tests {
     }
 
     #[test]
+    fn every_argument_that_a_tool_declares_is_read() {
+        let listing = crate::Tools::builtin().expect("shipped").listing();
+        let tools = listing["tools"].as_array().or(listing.as_array()).expect("a list of tools");
+        let declared = tools.iter().filter_map(|tool| tool.pointer("/inputSchema/properties")?.as_object());
+        let names: Vec<&String> = declared.flat_map(Map::keys).collect();
+        assert!(names.len() > tools.len(), "{names:?}");
+        assert!(names.iter().all(|name| NAMES.contains(&name.as_str())), "{names:?}");
+    }
+
+    #[test]
     fn what_is_passed_over_must_be_json_too() {
         for text in ["", "{", "{} x", "[1,]", r#"{"x":tru}"#, r#"{"x":"a}"#, r#"{"x":01}"#, "\u{feff}{}", "[NaN]"] {
             assert_eq!(read(text.as_bytes()), None, "{text}");
